@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the lock files anew from pyproject.toml: envs/lock.sh (needs uv; `pip install uv`).
+# Rebuilds the lock files from pyproject.toml: envs/lock.sh (needs uv; `pip install uv`).
 # requirements.lock is the single source of versions: the venv, the image and the conda
 # environment take it. The lock of an extra has what it adds to that.
 set -euo pipefail

@@ -8,25 +8,27 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from qdsweep.cli import _parser
+from qdsweep.cli import groups_of, parsers
 
 
 class Commands(SphinxDirective):
-    """A section for each command, in the order of `qdsweep --help`."""
+    """A section per group of `qdsweep --help-all`, with a section per command."""
 
     def run(self) -> list[nodes.Node]:
         """Returns the sections."""
-        parser = _parser()
-        (commands,) = (
-            each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)
-        )
+        parser, commands = parsers()
         top = help_of(parser)
-        return [nodes.literal_block(top, top, language="text"), *map(section, commands.items())]
+        sections = []
+        for heading, names in groups_of(commands).items():
+            group = nodes.section(ids=[nodes.make_id(heading)], names=[heading])
+            group += nodes.title(text=heading)
+            group += [section(name, commands[name]) for name in names]
+            sections.append(group)
+        return [nodes.literal_block(top, top, language="text"), *sections]
 
 
-def section(command: tuple[str, argparse.ArgumentParser]) -> nodes.section:
+def section(name: str, parser: argparse.ArgumentParser) -> nodes.section:
     """Returns a command's section."""
-    name, parser = command
     text = help_of(parser)
     made = nodes.section(ids=[f"qdsweep-{name}"], names=[f"qdsweep {name}"])
     made += nodes.title(text=f"qdsweep {name}")

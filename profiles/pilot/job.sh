@@ -1,7 +1,7 @@
 #!/bin/bash
 # Many short runs in one Slurm job: a whole sweep on the cores of one node.
 #   sbatch --cpus-per-task 32 --mem 64G --time 4:00:00 profiles/pilot/job.sh [--configfile FILE ...]
-# Submitted again it goes on where it stopped.
+# The same command, submitted again, resumes the sweep.
 #SBATCH --job-name=qdsweep-pilot
 #SBATCH --nodes=1
 #SBATCH --ntasks=1

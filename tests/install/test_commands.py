@@ -107,8 +107,8 @@ def test_every_command(study):
         "adopt": ("out",),
         "rollout": ("out", "--elites", "best", "--seconds", 1),
     }
-    known = set(re.findall(r"^    (\w+) ", qdsweep(study, "--help"), flags=re.M))
-    assert known == {*typed, *OF_RULES, "worker"}
+    known = re.findall(r"^  (\w+) ", qdsweep(study, "--help-all"), flags=re.M)
+    assert {*known} == {*typed, *OF_RULES, "worker"}
     for command, words in typed.items():
         qdsweep(study, command, *words)
 

@@ -11,7 +11,7 @@ import pytest
 from snakemake.cli import parse_args
 from support import REPO
 
-from qdsweep.cli import _parser
+from qdsweep.cli import parsers
 from qdsweep.cli.arguments import overrides
 from qdsweep.config.compose import compose
 
@@ -47,7 +47,7 @@ def is_there(name: str, text: str) -> bool:
 
 
 def check_qdsweep(words: list[str], text: str) -> None:
-    arguments = _parser().parse_args(words)
+    arguments = parsers()[0].parse_args(words)
     experiment = getattr(arguments, "experiment", None)
     # A preset, whose keys are set to what they can be; or a file that the page writes.
     if isinstance(experiment, str) and not is_there(experiment, text):

@@ -1,12 +1,13 @@
 """A start prints jobs by name, progress and full errors; Snakemake's log has everything."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from refusals import names_all
 from starting import start
-from support import TINY, write_yaml
+from support import REPO, TINY, snakemake, write_yaml
 
 RUNS = 6
 STAGES = 4  # tables, figures, animations, the page
@@ -48,11 +49,49 @@ def test_flags_that_ask_for_more_have_all(printed, flag):
     names_all(text, "Job stats", "report_page")
 
 
-def test_an_error_is_shown_in_full(tmp_path):
+def test_failed_runs_are_tried_once_and_are_the_last_lines(tmp_path):
     (tmp_path / "config/plugins").mkdir(parents=True)
     (tmp_path / "config/plugins/broken.py").write_text(BROKEN)
-    text = write_and_start(tmp_path, "--retries", "0", check=1, domain="broken:Broken")
-    names_all(text, "Error in rule qd_run", "state/failure.json", "the sensor is off")
+    text = write_and_start(tmp_path, "--retries", "2", check=1, domain="broken:Broken")
+    assert len(re.findall(r"^\[[\d:]+\] run Broken-", text, re.MULTILINE)) == RUNS
+    names_all(text, "state/failure.json")
+    assert not any(word in text for word in ("RuleException", "reload.pkl", "restart"))
+    heading, *runs, more, remedy, log = text.rsplit("\n\n", 1)[1].splitlines()
+    names_all(heading, RUNS)
+    assert len(runs) == 5
+    for line in runs:
+        path = line.strip().partition(":")[0]
+        assert path.startswith("results/runs/Broken-") and (tmp_path / path).exists()
+        names_all(line, "the sensor is off")
+    names_all(more, RUNS - 5, "qdsweep status")
+    names_all(log, ".snakemake.log")
+    assert remedy
+
+    again = write_and_start(tmp_path, "--retries", "2", check=1, domain="broken:Broken")
+    assert "not tried again" not in again, "the user's next start tries each run once"
+    assert len(re.findall(r"^\[[\d:]+\] run Broken-", again, re.MULTILINE)) == RUNS
+
+
+def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path, printed):
+    shutil.copytree(printed[0], tmp_path, dirs_exist_ok=True)
+    kept = tmp_path / "results/sweeps/s/.kept"
+    shutil.rmtree(kept)
+    kept.touch()
+    rule = "rule mine:\n    output: 'mine.txt'\n    shell: 'echo no >&2; exit 3'\n"
+    own = f"{rule}onerror:\n    print('MINE')\n"
+    (tmp_path / "Snakefile").write_text(f"include: {str(REPO / 'Snakefile')!r}\n{own}")
+
+    text = write_and_start(tmp_path, "all", "-s", "Snakefile", "-R", "evolution", check=1)
+    assert "MINE" in text
+    heading, stage, _, _ = text.rsplit("\n\n", 1)[1].splitlines()
+    names_all(heading, 1)
+    names_all(stage, "results/sweeps/s/logs/evolution.log", ".kept/evolution")
+
+    words = ("mine.txt", "--cores", 1, "--configfile", "s.yaml", "-s", "Snakefile")
+    done = snakemake(*words, cwd=tmp_path, check=1)
+    names_all(done.stderr, "Error in rule mine", "Complete log")
+    assert "MINE" in done.stdout
+    assert "evolution.log" not in done.stderr
 
 
 BROKEN = """

@@ -15,8 +15,8 @@ class StorageError(QdsweepError):
 
     def __init__(self, error: OSError, place: object) -> None:
         super().__init__(
-            f"{error.filename or place}: cannot be written or read ({error.strerror}); with that "
-            "mended, the same command goes on"
+            f"{error.filename or place}: cannot be written or read ({error.strerror}); fix this, "
+            "then repeat the same command: it resumes"
         )
 
 

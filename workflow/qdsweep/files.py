@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Remedies for a damaged and for a missing file of qdsweep.
-ANEW = "remove it, and start snakemake again, which makes it anew"
+ANEW = "remove it, and start snakemake again, which makes it again"
 AGAIN = "Run `snakemake` again to make it."
 
 Signature = tuple[int, int, int] | None
@@ -193,10 +193,10 @@ def read_csv(path: Path, remedy: str, **options: Any) -> "pd.DataFrame":
         with path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
             if file.read() != b"\n":
-                raise ValueError("its last line is torn")
+                raise ValueError("its last line is truncated")
         table = pd.read_csv(path, **{"keep_default_na": False, "na_values": [""], **options})
         if len(table.columns) < 2:
-            raise ValueError("it is no table")
+            raise ValueError("it is not a table")
         return table
     except (OSError, ValueError) as error:
         raise damaged(path, error) from error
@@ -223,7 +223,7 @@ def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, Any]:
 
     try:
         if not zipfile.is_zipfile(path):
-            raise ValueError("it is missing" if not path.exists() else "it is torn")
+            raise ValueError("it is missing" if not path.exists() else "it is truncated")
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in names or file.files}
     except Exception as error:  # zip, zlib and numpy raise errors of many kinds

@@ -118,7 +118,7 @@ def plain(text: str) -> str:
 
 
 def _set(formula: str) -> str:
-    # \mathrm{max}, \text{max}: the letters alone.
+    # \mathrm{max}, \text{max}: only the letters.
     formula = re.sub(r"\\(?:math[a-z]+|text[a-z]*|operatorname)\s*\{([^{}]*)\}", r"{\1}", formula)
     formula = formula.replace("{{", "{").replace("}}", "}")
     formula = re.sub(r"\\[,;:! ]", " ", formula)

@@ -124,7 +124,7 @@ if IS_NEW and workflow.is_main_process:
     for line in filter(None, (silent_slurm(), *START.lines())):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):
-        words = f"{path} has changed since it was written: made anew"
+        words = f"{path} has changed since it was written, and is rebuilt"
         print(f"qdsweep: warning: {words}", file=sys.stderr)
 
 
@@ -145,7 +145,7 @@ def workers(wildcards=None):
     return START.clusters[cluster_name()].workers_per_node
 
 
-# The environment of every rule, only where it is used. Snakemake keeps a copy of it in its record
+# The environment of every rule, only if it is used. Snakemake keeps a copy of it in its record
 # of each file that a run writes, 1.4 MB per run, and reads all of them at each start.
 CONDA = (
     "../../envs/qdsweep.yaml"
@@ -159,7 +159,7 @@ IMAGE = image_name if DeploymentMethod.APPTAINER in DEPLOYMENT else ""
 
 
 def memory_of(wildcards):
-    """Memory of the job's run: more only after it has run out of it."""
+    """Memory of the job's run: more only after the run has run out of memory."""
     return START.memory_mb(cluster_name(), dict(wildcards.items()))
 
 
@@ -175,7 +175,7 @@ def slurm_options(wildcards):
 
 
 # The requests of a run's job, without its memory. They are functions only where needed, as
-# Snakemake calls functions for each job, which takes long in a sweep of 10,000.
+# Snakemake calls functions for each job, which is slow in a sweep of 10,000 runs.
 SLURM = START.slurm_request()
 RUN_RESOURCES = {
     "cluster_config": cluster_name,
@@ -194,7 +194,7 @@ def budget_of(wildcards):
 
 
 def forced(*patterns):
-    """No input: a function that has Snakemake rewrite outputs, given below results/."""
+    """No input: a function that makes Snakemake rewrite outputs, given below results/."""
 
     def no_input(wildcards):
         paths = {f"{RESULTS.path}/{name.format(**wildcards)}" for name in patterns}
@@ -205,7 +205,7 @@ def forced(*patterns):
 
 
 def runs_with_jobs(wildcards):
-    """The runs that tables wait for, but for those that this start needs no job for."""
+    """The runs that tables wait for, without those that need no job in this start."""
     left_out = jobs.left_out(workflow, START.settled, RESULTS)
     return [run for run in AWAITED if run not in left_out]
 
@@ -213,7 +213,7 @@ def runs_with_jobs(wildcards):
 def summaries(wildcards):
     """One file of each run that tables wait for, and of imported ones.
 
-    Nobody asks which job makes that of a run that is left out.
+    The file of a run that is left out is not looked up in the jobs.
     """
     left_out = jobs.left_out(workflow, START.settled, RESULTS)
     files = expand("results/runs/{run}/summary.json", run=AWAITED)
@@ -224,7 +224,7 @@ def summaries(wildcards):
 
 
 def confirming_summaries(wildcards):
-    """The runs that confirm the sweep, after the winners; none where it is not to be confirmed."""
+    """The runs that confirm the sweep, once its winners are known; none without `confirm`."""
     if SETTINGS.confirm is None or SETTINGS.partial:
         return []
     checkpoints.choose_winners.get(sweep=SETTINGS.name)

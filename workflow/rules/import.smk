@@ -14,7 +14,7 @@ for number, path in enumerate(dict.fromkeys(run.path for run in START.sweep.impo
         name:
             f"import_{number}"
         input:
-            # Their files, which no `prefix:` of a module moves.
+            # External files, which no `prefix:` of a module moves.
             [local(file) for file in files],
         output:
             expand("results/runs/{run}/{file}", run=ids, file=PUBLISHED),

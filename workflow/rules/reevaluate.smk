@@ -25,7 +25,7 @@ if SETTINGS.reevaluate is not None:
             times=SETTINGS.reevaluate.times,
             seed=SETTINGS.reevaluate.seed,
         message:
-            "elites of {wildcards.run}, {params.times} times again"
+            "re-evaluate the elites of {wildcards.run} {params.times} times"
         shell:
             "python -P -m qdsweep --image={resources.image:q}"
             f" reevaluate {RESULTS.runs}/{{wildcards.run}}"

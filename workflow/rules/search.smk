@@ -1,5 +1,5 @@
 # The places of a search (key `search` of the sweep file). The number of runs of a rung, a batch or
-# a generation is known beforehand, but not which runs they are. So a job is a place, and a table of
+# a generation is known in advance, but not their ids. So each job is a place, and a table of
 # decisions names the run that it extends. `-n` therefore counts every job, and a kill loses no
 # decision.
 
@@ -46,9 +46,9 @@ if SETTINGS.staged_search is not None:
         params:
             basis=lambda wildcards: START.basis(wildcards.level, int(wildcards.block)),
         message:
-            "search {wildcards.level}: who goes on ({wildcards.block})"
+            "search {wildcards.level}: promotion ({wildcards.block})"
         shell:
-            # It runs outside the image: it takes no time, and tpe needs packages of `make extras`.
+            # It runs outside the image: it is quick, and tpe needs packages of `make extras`.
             "python -P -m qdsweep"
             " decide {wildcards.sweep} {wildcards.level} {wildcards.block}"
             f"{AT_RESULTS} 2> {{log}}"

@@ -39,6 +39,17 @@ class Bowl:
     def evaluate(self, solutions, seeds):
         return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
 """
+ONE_EMITTER = """
+from ribs.archives import GridArchive
+from ribs.emitters import GaussianEmitter
+from ribs.schedulers import Scheduler
+
+def make(solution_dim, ranges, batch_size, seed):
+    archive = GridArchive(solution_dim=solution_dim, dims=[8, 8], ranges=ranges, seed=seed)
+    start = dict(x0=[0.0] * solution_dim, sigma=0.1)
+    emitter = GaussianEmitter(archive, batch_size=batch_size, seed=seed, **start)
+    return Scheduler(archive, [emitter])
+"""
 EXPERIMENT = {
     "domain": {"type": f"{MODULE}:Bowl", "name": "bowl"},
     "algorithm": "map_elites",
@@ -222,6 +233,28 @@ def test_imported_runs_are_nothing_to_plan():
     row = {"id": "imported-theirs", "values": {}, "imported": "Theirs"}
     plan = Plan.of({"name": "s", "columns": [], "rows": [row]})
     assert list(forecast(plan, [], {}, {})) == []
+
+
+def test_evaluations_that_only_the_code_knows_are_unknown():
+    """An algorithm that ignores num_emitters has fewer evaluations than the product counts."""
+    write_source()
+    Path("config/plugins/one_emitter_of_a_test.py").write_text(ONE_EMITTER)
+    changes = {"algorithm": "one_emitter_of_a_test:make", "initial_solutions": None}
+    sweep = start(**changes)
+    first, second, total = plan().splitlines()[1:]
+    for text in (first, second, total):
+        names_all(text, "unknown")
+        assert not re.search(r"\b(60|120)\b", text)
+    finish(sweep)
+    assert load(RESULTS.run(next(iter(sweep.runs))).path).summary["evaluations"] == 30
+    start(**changes, iterations=None, evaluations=50)
+    names_all(plan(), " 30/50 ", "40 evaluations")
+    with_others = {**EXPERIMENT, **changes, "iterations": 3}
+    del with_others["initial_solutions"]
+    swept = "::: algorithm one_emitter_of_a_test:make cma_me"
+    data = {"name": "s", "experiment": with_others, "sweep": swept}
+    Path("s.yaml").write_text(yaml.safe_dump(data))
+    names_all(plan(), "at least 60 evaluations")
 
 
 def test_status_and_plan_call_groups_as_figures_do():

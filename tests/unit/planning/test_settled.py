@@ -14,7 +14,7 @@ from qdsweep.records.status import Status
 
 RESULTS = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "reload-000000005.pkl")
 PUBLISHED = (*RESULTS[:-1], "reload.pkl")
-WHOLE, TORN, UNSURE = Settled(frozenset("a")), Settled(torn=frozenset("a")), Settled()
+WHOLE, OUTDATED, UNSURE = Settled(frozenset("a")), Settled(outdated=frozenset("a")), Settled()
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_one_that_lacks_a_file_has_a_job(run, name):
 def test_a_truncated_file_is_published_again(run, name):
     copied(run)
     (run.path / name).write_text("")
-    assert look(run) == TORN
+    assert look(run) == OUTDATED
     run.publish()
     assert look(run) == WHOLE
 

@@ -7,23 +7,41 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from qdsweep.cli import elites, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
-from qdsweep.errors import QdsweepError, StorageError
+from qdsweep.cli.next_step import next_step
+from qdsweep.config.files import nearest
+from qdsweep.errors import BadInput, QdsweepError, StorageError
+
+GROUPS = {
+    "Set up and run": ("init", "check", "expand", "plan", "sweep", "run", "worker", "scale"),
+    "Monitor and manage": ("status", "watch", "clean", "adopt"),
+    "Results": ("plot", "report", "rollout", "reevaluate", "import", "export"),
+}
+"""The commands of `qdsweep --help`. `--help-all` also lists the others, as `INTERNAL`."""
+INTERNAL = "Internal (Snakemake's rules call these)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code."""
+    """Runs a command and returns its exit code: without a command, that of a wrong one."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(argv)
+    parser, commands = parsers()
+    words = _after_options(argv)
+    if words and words[0] not in commands:
+        near = nearest(words[0], commands)
+        parser.error(f"unknown command {words[0]!r}: {near}`qdsweep --help` lists all commands")
+    arguments = parser.parse_args(argv)
     os.environ["MPLBACKEND"] = "agg"  # figures are files, also in a notebook's terminal
     try:
+        if not words:
+            print(*next_step(), sep="\n", file=sys.stderr)
+            return BadInput.exit_code
         if arguments.image:
             from qdsweep.container.enter import enter
 
-            enter(arguments.image, arguments, _after_options(argv))
+            enter(arguments.image, arguments, words)
         code = arguments.command(arguments)
         print(end="", flush=True)  # sys.stdout is None where it was closed
         _leave_threads(code)
@@ -39,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         place = error.filename or _broken_output()
-        if error.errno is None or place is None:  # it is about no file
+        if error.errno is None or place is None:  # it concerns no file
             raise
         print(f"qdsweep: {StorageError(error, place)}", file=sys.stderr)
         return StorageError.exit_code
@@ -66,19 +84,32 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+class _HelpAll(argparse.Action):
+    """Prints the help with all commands."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.description = self.const
+        parser.print_help()
+        parser.exit()
+
+
+def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Returns the parser of `qdsweep`, and name -> the parser of each command."""
     parser = argparse.ArgumentParser(
         prog="qdsweep",
-        description="Parameter sweeps of distributed Quality-Diversity experiments.",
-        epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
+        usage="qdsweep [--image FILE] COMMAND ...",
+        epilog="""\
+Without a command, qdsweep prints the next step in this folder. `qdsweep COMMAND --help` shows
+examples. `snakemake --cores 8` and `qdsweep sweep FILE` each start a whole sweep.""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     parser.add_argument(
         "--image",
         metavar="FILE",
         help="run the command in this Apptainer image: a file, or a URL such as docker://...",
     )
-    add = adder(parser)
+    add, commands = adder(parser)
     for add_commands in (
         studies.add_commands,
         runs.add_commands,
@@ -91,19 +122,41 @@ def _parser() -> argparse.ArgumentParser:
         stages.add_commands,
     ):
         add_commands(add)
-    return parser
+    parser.description = _description(commands, GROUPS)
+    every = _description(commands, groups_of(commands))
+    parser.add_argument(
+        "--help-all", action=_HelpAll, nargs=0, const=every, help="list internal commands, too"
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    return parser, commands
+
+
+def groups_of(commands: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Returns heading -> commands, with those of no group as `INTERNAL`."""
+    shown = {name for names in GROUPS.values() for name in names}
+    return {**GROUPS, INTERNAL: tuple(name for name in commands if name not in shown)}
+
+
+def _description(
+    commands: Mapping[str, argparse.ArgumentParser], groups: Mapping[str, Iterable[str]]
+) -> str:
+    lines = ["Parameter sweeps of distributed Quality-Diversity experiments."]
+    for heading, names in groups.items():
+        lines += ["", f"{heading}:"]
+        lines += [f"  {name:12}{commands[name].description}" for name in names]
+    return "\n".join(lines)
 
 
 def _after_options(argv: list[str]) -> list[str]:
-    """Returns the command and what follows it."""
+    """Returns the command and its words; nothing if there are only options."""
     first = 0
-    while argv[first].startswith("-"):
-        first += 1 if "=" in argv[first] else 2
+    while first < len(argv) and argv[first].startswith("-"):
+        first += 2 if argv[first] == "--image" else 1
     return argv[first:]
 
 
 def _leave_threads(code: int) -> None:
-    """Exits at once if a domain has left threads behind, which Python would wait for."""
+    """Exits at once if a domain has left threads behind: Python would wait for them."""
     left = [thread for thread in threading.enumerate() if not thread.daemon]
     if left != [threading.main_thread()]:
         logging.shutdown()

@@ -25,7 +25,7 @@ RESULTS: dict[str, Any] = {
     "type": Path,
     "default": Path("results"),
     "metavar": "DIR",
-    "help": "where the workflow wrote (default: results)",
+    "help": "folder with the results (default: results)",
 }
 
 CLUSTER: dict[str, Any] = {"default": "local", "help": "a YAML file or a preset (default: local)"}
@@ -38,27 +38,28 @@ SET: dict[str, Any] = {
 }
 
 
-def adder(parser: argparse.ArgumentParser) -> Add:
-    """Returns the function that adds commands to a parser."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def adder(parser: argparse.ArgumentParser) -> tuple[Add, dict[str, argparse.ArgumentParser]]:
+    """Returns the function that adds commands to a parser, and the commands as they are added."""
+    commands = parser.add_subparsers(prog="qdsweep", help=argparse.SUPPRESS)
 
     def add(name: str, text: str, epilog: str = "", **options: Any) -> argparse.ArgumentParser:
         return commands.add_parser(
             name,
-            help=text,
             description=text,
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             **options,
         )
 
-    return add
+    return add, commands.choices
 
 
 def sweep_name(text: str) -> str:
-    """Returns a sweep's name, which is not a path, as it must stay inside results/sweeps/."""
+    """Returns a sweep's name. It is not a path: its folder must be in results/sweeps/."""
     if not text or "/" in text or text.startswith("."):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name: give one of results/sweeps/")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a name: give the name of a folder in results/sweeps/"
+        )
     return text
 
 
@@ -68,7 +69,7 @@ def overrides(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise BadInput(f"--set {setting}: KEY=VALUE was expected, such as --set seed=3")
+            raise BadInput(f"--set {setting}: write it as KEY=VALUE, such as --set seed=3")
         if key in values:
             raise BadInput(f"--set {key} is given twice; leave one out")
         try:
@@ -86,8 +87,8 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
     if arguments.workers is None:
         return cluster
     if arguments.workers < 1:
-        raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
-    require_memory(_WORKER * arguments.workers, f"--workers {arguments.workers}: so many processes")
+        raise BadInput(f"--workers {arguments.workers}: give 1 or more")
+    require_memory(_WORKER * arguments.workers, f"--workers {arguments.workers}")
     return cluster.with_workers(arguments.workers, arguments.cluster)
 
 
@@ -96,12 +97,12 @@ _LABEL = 44  # longest label; a longer one is cut in its middle
 
 
 def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str]:
-    """Yields a line for each row; the last column takes the remaining width, and is cut.
+    """Yields one line per row; the last column takes the remaining width, and is cut.
 
     Args:
-        sides: < or > for each column but the last: to which side its texts go.
-        rows: The heading and the rows, all of as many texts.
-        label: Which column has labels.
+        sides: The alignment of each column but the last: < or >.
+        rows: The heading and the rows, with one text per column.
+        label: The index of the column with labels.
     """
     texts = [list(row) for row in rows]
     for row in texts:

@@ -21,16 +21,16 @@ examples:
   qdsweep rollout results/runs/ID
   qdsweep rollout results/runs/ID --elites best --seconds 10 --out /tmp/videos
   qdsweep rollout results/runs/ID --at -0.2,-1.5 --at 0.5,-1
-A whole sweep: write `rollouts: {}` into the sweep file. The episode is the elite's own: it has the
-seed that it was scored with, and the same score.
+For a whole sweep, write `rollouts: {}` into the sweep file. An episode has the seed of the elite's
+evaluation, and the same score.
 """
 
 REEVALUATE = """\
 examples:
   qdsweep reevaluate results/runs/ID
   qdsweep reevaluate results/runs/ID --times 50 --seed 7 --workers 4
-A whole sweep: write `reevaluate: {times: 10}` into the sweep file. Ctrl-C, then the same command,
-goes on; the run's own files stay as they are.
+For a whole sweep, write `reevaluate: {times: 10}` into the sweep file. After Ctrl-C, the same
+command resumes. The run's own files do not change.
 """
 
 
@@ -39,14 +39,14 @@ ELITES = ("best", "median", "corners")
 
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
-    rollout = add("rollout", "Render episodes of elites of a run as animated GIFs.", ROLLOUT)
+    rollout = add("rollout", "Render episodes of a run's elites as animated GIFs.", ROLLOUT)
     rollout.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
     rollout.add_argument(
         "--elites",
         nargs="+",
         choices=ELITES,
         default=[],
-        help="which; corners are the extreme ones in each measure (default: all, without --at)",
+        help="which elites; corners: the extreme ones in each measure (default without --at: all)",
     )
     rollout.add_argument(
         "--at",
@@ -57,29 +57,33 @@ def add_commands(add: Add) -> None:
         help="the elite of the cell at these measures (repeatable)",
     )
     rollout._negative_number_matcher = re.compile(r"-[\d.]")  # `--at -0.5,1` is a value
-    # Not `out`, which is the folder of a run that is computed.
+    # Not `out`: that is the folder of a run that is computed.
     rollout.add_argument(
         "--out",
         type=Path,
         dest="folder",
         metavar="DIR",
-        help="where to (default: RUN_DIR/rollouts)",
+        help="the folder to fill (default: RUN_DIR/rollouts)",
     )
     rollout.add_argument(
-        "--seconds", type=float, default=6.0, metavar="S", help="the longest animation (default: 6)"
+        "--seconds",
+        type=float,
+        default=6.0,
+        metavar="S",
+        help="length of an animation at most (default: 6)",
     )
     rollout.set_defaults(command=_rollout)
 
-    parser = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
+    parser = add("reevaluate", "Re-evaluate a run's elites with fresh seeds.", REEVALUATE)
     parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
     parser.add_argument("--times", type=int, default=10, help="evaluations per elite (default: 10)")
     parser.add_argument(
-        "--seed", type=int, default=1_000_003, help="of the fresh seeds (default: 1000003)"
+        "--seed", type=int, default=1_000_003, help="seed of the fresh seeds (default: 1000003)"
     )
     parser.add_argument(
         "--cluster",
         default="local",
-        help="a YAML file or a preset; one node of it (default: local)",
+        help="a YAML file or a preset, of which one node is used (default: local)",
     )
     parser.add_argument("--workers", type=int, help="workers (default: the cluster's)")
     parser.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # used by the rule reevaluate
@@ -93,7 +97,7 @@ def point(text: str) -> list[float]:
     except ValueError:
         values = []
     if not values or not all(map(math.isfinite, values)):
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number a measure, such as 1.1,2.0")
+        raise argparse.ArgumentTypeError(f"{text!r}: give one number per measure, such as 1.1,2.0")
     return values
 
 
@@ -101,7 +105,7 @@ def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.episodes import require_episodes
 
     if not arguments.seconds > 0:
-        raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
+        raise BadInput(f"--seconds {arguments.seconds:g}: give a number above 0")
     experiment = _experiment_of(arguments.run_dir)
     require_episodes(experiment.domain)
     apply_baseline(experiment.cpu_baseline)
@@ -123,7 +127,10 @@ def _experiment_of(run_dir: Path) -> "Experiment":
     from qdsweep.config.compose import compose
 
     if is_imported(run_dir.resolve().name):
-        raise BadInput(f"{run_dir} was imported: nothing here evaluates its elites again")
+        raise BadInput(
+            f"{run_dir} was imported, so its elites cannot be evaluated here; give the folder of "
+            "a run that qdsweep computed"
+        )
     return compose(str(require(RunDir(run_dir).config, "Give the folder of a finished run.")))
 
 

@@ -1,4 +1,4 @@
-"""The commands of runs (run, launch, adopt, worker, check) and of a search's jobs."""
+"""The commands of runs (run, launch, adopt, worker, check) and those of a search's jobs."""
 
 import argparse
 import os
@@ -19,6 +19,7 @@ from qdsweep.host.process import RANKS, die_with_parent
 from qdsweep.records.paths import Results, RunDir, run_of_connection
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sources import identity_in
+from qdsweep.text import plural
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
@@ -30,41 +31,57 @@ examples:
   qdsweep run lunar_lander --out /tmp/lander
   qdsweep run lunar_lander --set algorithm=cma_me --set seed=3 --workers 4 --out /tmp/lander
   qdsweep run my_experiment.yaml --set sigma0=0.5 --out runs/first
-  Ctrl-C, then the same command: the run goes on where it stopped.
+After Ctrl-C, the same command resumes the run where it stopped.
 
 exit codes:
-  0 finished; 75 stopped before the end on purpose (the same command goes on);
-  2 bad input; 1 anything else (run.log says what)
+  0 finished; 75 stopped on purpose before the end (the same command resumes it);
+  2 wrong input; 1 any other error (run.log has the cause)
 """
 
 CHECK = """\
 examples:
   qdsweep check maze:Maze              shapes, reproducibility, row independence, gradients, cost
-  qdsweep check --algorithm cma_me      two runs of a seed, pickling in mid-run
+  qdsweep check --algorithm cma_me      two runs of one seed, pickling during the run
   qdsweep check --algorithm lab:make maze:Maze --set sigma0=0.2
   qdsweep check --algorithm my_experiment.yaml
 """
 
 ADOPT = """\
 examples:
-  qdsweep adopt results/runs/ID        the reload files of a run that a colleague began
-  qdsweep adopt results/runs/*         ... of all runs
-Loading a reload file runs what is in it: adopt only what somebody made whom you would let work
-under your name. Files that you made yourself need it nowhere but where a message says so.
+  qdsweep adopt results/runs/ID        the reload files of a run that a colleague started
+  qdsweep adopt results/runs/*         the reload files of all runs
+A reload file is a checkpoint of a run. Loading it executes the code in it. Adopt only files of
+people whom you would trust with your account. Your own files need this only when a message asks
+for it.
 """
 
 WORKER = """\
 examples:
   qdsweep worker --join results/runs/ID --workers 8
   sbatch --cpus-per-task 8 --wrap ".venv/bin/qdsweep worker --join results/runs/ID --workers 8"
-      more workers for a run that is being computed with the dask engine (see its run.log); the
-      result stays the same, and they may leave at any time
+Each command adds workers to a run that is being computed with the dask engine (its run.log names
+the engine). The result stays the same, and the workers may end at any time.
+"""
+
+LAUNCH = """\
+example:
+  qdsweep launch arm-cma_me-s1-0a1b2c3d4e --budget iterations=100
+"""
+
+PLACE = """\
+example:
+  qdsweep place my_search rung-0 3 --seed 1
+"""
+
+DECIDE = """\
+example:
+  qdsweep decide my_search rung-1 0
 """
 
 
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
-    run = add("run", "Run one experiment, or go on with it.", RUN)
+    run = add("run", "Run or resume one experiment, without Snakemake.", RUN)
     run.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
     run.add_argument("--set", **SET)
     run.add_argument("--cluster", **CLUSTER)
@@ -74,44 +91,44 @@ def add_commands(add: Add) -> None:
         "--max-seconds",
         type=float,
         metavar="S",
-        help="stop after so long and exit 75; the same command goes on",
+        help="stop after this time with exit code 75; the same command resumes the run",
     )
     run.add_argument(
         "--allow-version-change",
         action="store_true",
-        help="go on from a reload file of other library versions",
+        help="resume from a reload file of other library versions",
     )
     run.set_defaults(command=_run)
 
-    launch = add("launch", "Run one run of a sweep (for the rule qd_run).")
+    launch = add("launch", "Run one run of a sweep (for the rule qd_run).", LAUNCH)
     launch.add_argument("run", metavar="ID")
     launch.add_argument(
         "--runs", type=Path, default=Path("results/runs"), metavar="DIR", help="the runs' folder"
     )
     launch.add_argument("--budget", required=True, metavar="UNIT=AMOUNT")
     launch.add_argument("--cluster", default="local")
-    launch.add_argument("--cores", type=int, help="cores of this machine that it may use")
+    launch.add_argument("--cores", type=int, help="cores of this machine to use at most")
     launch.add_argument("--attempt", type=int, default=1)
     launch.set_defaults(command=_launch)
 
-    adopt = add("adopt", "Make reload files of somebody you trust your own.", ADOPT)
+    adopt = add("adopt", "Trust reload files of another user (runs their code).", ADOPT)
     adopt.add_argument("run_dirs", type=Path, nargs="+", metavar="RUN_DIR", help="a run's folder")
     adopt.set_defaults(command=_adopt)
 
-    worker = add("worker", "Evaluate for a run of the dask engine, from any node.", WORKER)
+    worker = add("worker", "Add workers to a running Dask run.", WORKER)
     which = worker.add_mutually_exclusive_group(required=True)
-    which.add_argument("--join", type=Path, metavar="DIR", help="the folder of a live run")
+    which.add_argument("--join", type=Path, metavar="DIR", help="the folder of a running run")
     which.add_argument(
         "--connect",
         type=Path,
         metavar="FILE",
-        help="the connection file of a run that is about to start (for srun)",
+        help="the connection file of a run that starts soon (for srun)",
     )
     worker.add_argument("--workers", type=int, default=1, help="worker processes (default: 1)")
     worker.add_argument("--engine", choices=("dask", "ray"), default="dask", help="with --connect")
     worker.set_defaults(command=_worker)
 
-    check = add("check", "Check a domain or an algorithm of yours before a run does.", CHECK)
+    check = add("check", "Test your domain or algorithm before a run uses it.", CHECK)
     check.add_argument(
         "domain", nargs="?", help="module:Class of config/plugins/, or a domain preset"
     )
@@ -119,7 +136,7 @@ def add_commands(add: Add) -> None:
         "--algorithm",
         metavar="NAME",
         help="check an algorithm instead, with the domain if one is given: a preset, a file, an "
-        "experiment, or module:name (of an emitter, archive, scheduler, or what makes all)",
+        "experiment, or module:name of an emitter, an archive or a scheduler",
     )
     check.add_argument("--set", **SET)
     check.set_defaults(command=_check)
@@ -164,24 +181,24 @@ def _adopt(arguments: argparse.Namespace) -> int:
     for folder in arguments.run_dirs:
         run = RunDir(folder)
         if not run.state.reloads():
-            raise BadInput(f"{folder}: it has no reload file")
+            raise BadInput(f"{folder}: it has no reload file; give the folder of a run")
         try:
             with Lock(run.state.lock, wait=0.0):
                 adopted = adopt(run.state)
         except OSError as error:
             raise BadInput(
-                f"{error.filename or folder}: {error.strerror}; copy the run's folder to where you "
-                "can write, and adopt the copy"
+                f"{error.filename or folder}: {error.strerror}; copy the run's folder to a place "
+                "where you can write, and adopt the copy"
             ) from None
-        print(f"{folder}: {len(adopted)} reload file(s) adopted")
+        print(f"{folder}: adopted {plural(len(adopted), 'reload file')}")
     return 0
 
 
 def _check_run(arguments: argparse.Namespace) -> None:
-    """Refuses an impossible run folder, and a time limit of 0 or less."""
+    """Refuses a run folder that cannot exist, and a time limit of 0 or less."""
     limit, out = arguments.max_seconds, arguments.out
     if limit is not None and not limit > 0:
-        raise BadInput(f"--max-seconds {limit:g}: a number above 0 is needed")
+        raise BadInput(f"--max-seconds {limit:g}: give a number above 0")
     for place in (out, *out.parents):
         try:
             is_file = place.exists() and not place.is_dir()
@@ -214,8 +231,8 @@ def start_planned(
     code = start(experiment, run.path, cluster, options)
     if code == STOPPED:
         print(
-            f"qdsweep: {run.name} stopped before its end and saved its state; Snakemake's "
-            "retry, or the same command, goes on from there (exit code 75)",
+            f"qdsweep: {run.name} stopped before its end and saved its state (exit code 75). "
+            "Snakemake's next attempt, or the same command, resumes it",
             file=sys.stderr,
         )
     return code
@@ -224,13 +241,13 @@ def start_planned(
 def planned(
     run: RunDir, budget: str, cluster_name: str, cores: int | None
 ) -> "tuple[Experiment, Cluster]":
-    """Returns the planned experiment and cluster of a run, which must still be that run.
+    """Returns the planned experiment and cluster of a run, whose id must be unchanged.
 
     Args:
         run: The run's folder.
         budget: `UNIT=AMOUNT`.
         cluster_name: A preset or a file.
-        cores: Cores of this machine that it may use; None: those of the cluster.
+        cores: The most cores of this machine; None: those of the cluster.
 
     Raises:
         BadInput: The plan is damaged, or now describes another run.
@@ -249,9 +266,9 @@ def planned(
     now = identity_in(experiment, run).id
     if now != run.name:
         raise BadInput(
-            f"{file} is now the experiment of {now}, not of {run.name}: the "
-            "source of its module:Class has changed, which makes it another run (start snakemake "
-            "again), or the file was changed or copied by hand (remove it, and start again)"
+            f"{file} is now the experiment of {now}, not of {run.name}. If the code of its "
+            "module:Class has changed, it is another run: start snakemake again. If the file was "
+            "changed or copied by hand: remove it, and start again"
         )
     cluster = read_cluster(cluster_name)
     return experiment, cluster if cores is None else cluster.within(cores)
@@ -261,29 +278,32 @@ def _worker(arguments: argparse.Namespace) -> int:
     from qdsweep.engines.executors import dask_worker, ray_worker
 
     if arguments.workers < 1:
-        raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
+        raise BadInput(f"--workers {arguments.workers}: give 1 or more")
     if arguments.connect is not None:
         _end_with_main()
         file = arguments.connect.absolute()
         run = run_of_connection(file)
         if run is None:
             expected = RunDir(Path("RUN")).state.connection
-            raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
+            raise BadInput(f"--connect {arguments.connect}: give a path like {expected}")
         work = ray_worker.work if arguments.engine == "ray" else dask_worker.work
         work(
             run.path, arguments.workers, patience=600.0
         )  # the main process may still have to start
         return 0
     if not arguments.join.is_dir():
-        raise BadInput(f"--join {arguments.join}: there is no such folder")
+        raise BadInput(f"--join {arguments.join}: there is no such folder; give a run's folder")
     file = RunDir(arguments.join).state.connection
     if not file.exists():
         raise BadInput(
-            f"{arguments.join}: no run whose workers can be joined (engine dask) is being computed "
-            f"there ({file} is missing); see its run.log, and `qdsweep status`"
+            f"--join {arguments.join}: no run with the engine dask is being computed there "
+            f"({file} is missing). `qdsweep status` lists the runs with their states"
         )
     if read_json_if_whole(file).get("engine") == "ray":
-        raise BadInput(f"{arguments.join}: a run of the ray engine takes no more workers")
+        raise BadInput(
+            f"--join {arguments.join}: its engine is ray, which takes no further workers; only "
+            "a run with the engine dask does"
+        )
     dask_worker.work(arguments.join.absolute(), arguments.workers, patience=15.0)
     return 0
 
@@ -303,7 +323,9 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.domain is None:
         raise BadInput("check: give a domain, or --algorithm NAME")
     if arguments.set:
-        raise BadInput("check: --set goes with --algorithm; a domain's arguments go into a file")
+        raise BadInput(
+            "check: --set needs --algorithm; write the arguments of a domain into a YAML file"
+        )
     apply_baseline("avx2")
     from qdsweep.domains.plugin import check_elsewhere
 
@@ -326,17 +348,21 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
 
 def add_search_commands(add: Add) -> None:
     """Adds the commands to the parser."""
-    place = add("place", "Lengthen the run of a place of a search (for the rule search_place).")
+    place = add("place", "Extend a run of a search (for the rule search_place).", PLACE)
     place.add_argument("name", metavar="SWEEP", type=sweep_name)
     place.add_argument("level", metavar="LEVEL")
     place.add_argument("place", metavar="PLACE", type=int)
-    place.add_argument("--seed", default="", help="the swept seed, if one is swept")
+    place.add_argument("--seed", default="", help="the swept seed, if seeds are swept")
     place.add_argument("--cluster", default="local")
-    place.add_argument("--cores", type=int, help="cores of this machine that it may use")
+    place.add_argument("--cores", type=int, help="cores of this machine to use at most")
     place.add_argument("--results", **RESULTS)
     place.set_defaults(command=_place)
 
-    decide = add("decide", "Decide who goes on in a search (for the rule search_decide).")
+    decide = add(
+        "decide",
+        "Choose the promoted settings of a search (for the rule search_decide).",
+        DECIDE,
+    )
     decide.add_argument("name", metavar="SWEEP", type=sweep_name)
     decide.add_argument("level", metavar="LEVEL")
     decide.add_argument("block", metavar="BLOCK", type=int)
@@ -357,8 +383,8 @@ def _place(arguments: argparse.Namespace) -> int:
 
     def logged(run: RunDir) -> int:
         print(
-            f"qdsweep: {run.name} to {level.budget:,} {plan.unit}; its log: {run.state.log}. With "
-            "no line below, the process was killed or ended by itself (os._exit, a crash)",
+            f"qdsweep: {run.name} is extended to {level.budget:,} {plan.unit}; its log: "
+            f"{run.state.log}. If no line follows, the process was killed or crashed (os._exit)",
             file=sys.stderr,
             flush=True,
         )

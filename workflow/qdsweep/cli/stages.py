@@ -14,10 +14,10 @@ from qdsweep.records.paths import Results
 # Stage -> its own options, which its function takes as keyword arguments.
 _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "aggregate": {
-        "--partial": {"action": "store_true", "help": "take runs that are not finished, too"},
+        "--partial": {"action": "store_true", "help": "include unfinished runs"},
     },
     "plot": {
-        "--only": {"metavar": "FIGURE", "help": "one figure, such as learning_curves, again"},
+        "--only": {"metavar": "FIGURE", "help": "redraw only this one, such as learning_curves"},
     },
 }
 
@@ -25,7 +25,7 @@ _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
     for stage in STAGES:
-        parser = add(stage.name, stage.help)
+        parser = add(stage.name, stage.help, f"example:\n  qdsweep {stage.name} demo\n")
         parser.add_argument(
             "name", type=sweep_name, help="the sweep's name (a folder of results/sweeps/)"
         )
@@ -51,22 +51,22 @@ def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace],
 
 IMPORT = """\
 examples:
-  qdsweep import theirs.yaml --check      whether the description fits its files; writes nothing
+  qdsweep import theirs.yaml --check      check the description against its files; writes nothing
   qdsweep import theirs.yaml              one run of results/runs for each of its seeds
   imported: [theirs.yaml]                 a key of the sweep file: tables and figures show them
-                                          beside the sweep's own runs, and snakemake imports them
+                                          with the sweep's own runs, and snakemake imports them
 
-theirs.yaml, beside the files that it names:
-  algorithm: CMA-ME of pyribs             what tables and figures call it
-  domain: lp_sphere                       runs compare with those of a domain of this name
+theirs.yaml, in the folder of the files that it names:
+  algorithm: CMA-ME of pyribs             its name in tables and figures
+  domain: lp_sphere                       the domain's name: tables compare runs of one domain
   seeds: [1, 2, 3]
-  objective_range: [0, 100]               the lowest is the offset of the QD score
+  objective_range: [0, 100]               the lower end is the offset of the QD score
   archive:
     file: seed{seed}.npz                  or .csv: objective, measures, solution
     dims: [50, 50]
     ranges: [[-51.2, 51.2], [-51.2, 51.2]]
-    names: {objective: fitnesses}         where they call it something else
-  metrics:                                may be left out: the end alone is known then
+    names: {objective: fitnesses}         where a column has another name
+  metrics:                                may be left out: then there are no curves
     file: seed{seed}.csv
     columns: {evaluations: Evals, qd_score: QD Score, coverage: Coverage (%)}
     times: {coverage: 0.01}               from percent
@@ -76,9 +76,11 @@ theirs.yaml, beside the files that it names:
 
 def add_import_commands(add: Add) -> None:
     """Adds the command to the parser."""
-    parser = add("import", "Take results of others as runs.", IMPORT)
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE.yaml", help="what they are")
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser = add("import", "Import results computed elsewhere.", IMPORT)
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE.yaml", help="their descriptions"
+    )
+    parser.add_argument("--check", action="store_true", help="check only, write nothing")
     parser.add_argument("--results", **RESULTS)
     parser.set_defaults(command=_import)
 
@@ -104,27 +106,27 @@ examples:
       --out scaling/arm
       writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg into the folder
 
-Each repeat is a run from its beginning, in a process of its own. What counts is the time of its
-iterations after the first. Leave the machine to it. Killed, the same command goes on: what is
-finished is not run again.
+Each repeat is a run from its start in a separate process. The time of its iterations after the
+first one counts. Run nothing else on the machine. If the command is stopped, the same command
+resumes it and keeps the finished runs.
 
 exit codes:
-  0 measured; 75 stopped (the same command goes on); 2 bad input;
+  0 measured; 75 stopped (the same command resumes); 2 wrong input;
   1 a run failed, or the number of workers changed a result
 """
 
 
 def add_scale_commands(add: Add) -> None:
     """Adds the commands to the parser."""
-    scale = add("scale", "Measure how an experiment scales with its workers.", SCALE)
+    scale = add("scale", "Measure the speed-up with the number of workers.", SCALE)
     scale.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
     scale.add_argument(
-        "--workers", required=True, metavar="N,N,...", help="numbers of workers, on each node"
+        "--workers", required=True, metavar="N,N,...", help="numbers of workers per node"
     )
     scale.add_argument("--set", **SET)
     scale.add_argument("--cluster", **CLUSTER)
     scale.add_argument(
-        "--repeats", type=int, default=3, help="runs of each number of workers (default: 3)"
+        "--repeats", type=int, default=3, help="runs per number of workers (default: 3)"
     )
     scale.add_argument(
         "--out", dest="folder", type=Path, required=True, metavar="DIR", help="the folder to fill"
@@ -152,7 +154,7 @@ def _scale(arguments: argparse.Namespace) -> int:
     try:
         times = measure(study)
     except KeyboardInterrupt:
-        print("qdsweep: stopped; the same command goes on", file=sys.stderr)
+        print("qdsweep: stopped; the same command resumes", file=sys.stderr)
         return STOPPED
     from qdsweep.analysis.sheet import as_markdown
     from qdsweep.scaling.study import write_scaling

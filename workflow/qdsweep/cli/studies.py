@@ -1,4 +1,4 @@
-"""The commands of a study: init makes one, sweep runs a sweep without a Snakefile."""
+"""The commands of a study: init creates one, sweep runs a sweep without a Snakefile."""
 
 import argparse
 import os
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 INIT = """\
 examples:
-  qdsweep init my_study              a sweep of a small domain of your own, with its test
-  qdsweep init my_study --minimal    without the example: a preset is swept
-  qdsweep init my_study --gym CartPole-v1   a task of gymnasium, with measures that random policies
-                                            differ in; `module:Name-v0` for one of your own
+  qdsweep init my_study              a sweep over an example of your own domain, with its test
+  qdsweep init my_study --minimal    a sweep over a preset, without the example
+  qdsweep init my_study --gym CartPole-v1   a task of gymnasium, with measures that differ between
+                                            random policies; `module:Name-v0` for your own task
   cd my_study && snakemake --cores 8
 """
 SWEEP = """\
 examples:
   qdsweep sweep                               config/config.yaml, on all cores, to its report
-  qdsweep sweep my_sweep.yaml -n              what would be done
+  qdsweep sweep my_sweep.yaml -n              the jobs that would be run
   qdsweep sweep published_lp --cores 8        a sweep that comes with qdsweep
   qdsweep sweep my_sweep.yaml --profile profiles/slurm
-Words after the file are Snakemake's (`snakemake --help`). Results go to results/ of this folder.
+Words after the file are options of Snakemake (`snakemake --help`). Results go to results/ in the
+current folder.
 """
 _PRESET = "experiment: lp_sphere          # a preset, a file, or the keys themselves\n"
 _TASK = """\
@@ -52,13 +53,13 @@ _PLACES = ("-c", "--cores", "-j", "--jobs", "-e", "--executor", "--profile", "--
 
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
-    init = add("init", "Make the folder of a study, ready for `snakemake`.", INIT)
+    init = add("init", "Create a study folder: config, example domain, Snakefile, profiles.", INIT)
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder, or an empty one")
-    init.add_argument("--minimal", action="store_true", help="leave out the example of a domain")
-    init.add_argument("--gym", metavar="ENV", help="sweep this task of gymnasium")
+    init.add_argument("--minimal", action="store_true", help="leave out the example domain")
+    init.add_argument("--gym", metavar="ENV", help="sweep over this task of gymnasium")
     init.set_defaults(command=_init)
     # All options are Snakemake's.
-    text = "Run a sweep with the workflow that comes with qdsweep."
+    text = "Run a whole sweep (starts Snakemake)."
     usage = "qdsweep sweep [CONFIG] [WORD ...]"
     sweep = add("sweep", text, SWEEP, usage=usage, prefix_chars="\0", add_help=False)
     sweep.add_argument(
@@ -77,8 +78,8 @@ def _init(arguments: argparse.Namespace) -> int:
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if set(there) - {".git", ".snakemake"}:
         raise BadInput(
-            f"init {folder}: the folder has files already ({', '.join(there[:5])}"
-            f"{', ...' if len(there) > 5 else ''}); name a new or an empty one"
+            f"init {folder}: the folder is not empty ({', '.join(there[:5])}"
+            f"{', ...' if len(there) > 5 else ''}); give a new or an empty one"
         )
     proposal = _proposal(arguments.gym) if arguments.gym else None
     for part in ("every", "minimal" if arguments.minimal or proposal else "example"):
@@ -96,8 +97,8 @@ def _init(arguments: argparse.Namespace) -> int:
         config = folder / _CONFIG
         text = config.read_text(encoding="utf-8").replace(_PRESET, _TASK.format(proposal.name))
         config.write_text(text, encoding="utf-8")
-        print(*proposal.lines, f"They are in {preset}: look at them, and change them.", sep="\n")
-    print(f"{folder} is a study. Next:\n  cd {folder}\n  snakemake --cores all")
+        print(*proposal.lines, f"They are in {preset}. Check and change them there.", sep="\n")
+    print(f"Created the study {folder}. Next:\n  cd {folder}\n  snakemake --cores all")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""The commands of a sweep: expand, status, watch, export, clean.
+"""The commands of a sweep: expand, plan, status, watch, export, clean.
 
-The command plan prints what a start of a sweep would do, and why. The command clean removes
-files that nothing needs, and runs that no sweep refers to.
+plan prints the work that a start of the sweep would do. clean removes files that nothing needs, and
+runs that no sweep refers to.
 """
 
 import argparse
@@ -34,14 +34,13 @@ examples:
   qdsweep expand ::: a 1 2 :::+ b x y
   qdsweep expand ::: seed 1 2 :::: values.txt
   qdsweep expand --samples 4 ":::~ sigma0 log 0.05 5 ::: seed 1 2"
-The grammar is GNU parallel's (man parallel): what `parallel --header :` would run.
+The grammar is that of GNU parallel: the rows are those of `parallel --header :` (man parallel).
 """
 
 STATUS = """\
 examples:
   qdsweep status          the sweep that was started last
   qdsweep status demo
-  qdsweep watch demo      follows it
 """
 
 WATCH = """\
@@ -49,46 +48,49 @@ examples:
   qdsweep watch            the sweep that was started last, or the first one that is started
   qdsweep watch demo
   ssh -t cluster 'cd study && .venv/bin/qdsweep watch demo --every 10'
-keys: arrows, PgUp, PgDn, Home, End select; f shows all, unfinished or failed; q quits
-It only reads, and little of it: any number of people may watch a sweep.
+keys: arrows, PgUp, PgDn, Home, End select a run; f filters (all, unfinished, failed); q quits
+It only reads files: any number of people may watch a sweep.
 """
 
 EXPORT = """\
 examples:
   qdsweep export demo                        demo.zip: configs, tables, figures, archives, metrics
   qdsweep export demo --out supplement.zip
-  qdsweep export demo --allow max            `max` is a user's name here, but names nobody
-Fit for a double-blind review: a host name, your user name, a path of yours, an e-mail address or a
-Slurm job in any packed text is exit code 1, and there is no file. Same sweep, same bytes.
-Unfinished runs are refused, unless the tables were made of them (--config partial=true).
+  qdsweep export demo --allow max            `max` is a user name here, and also a common word
+The file is fit for a double-blind review. If a packed text has a host name, your user name, one of
+your paths, an e-mail address or a Slurm job, the exit code is 1 and no file is written. The same
+sweep gives the same bytes. Unfinished runs are refused, unless the tables include them
+(--config partial=true).
 """
 
 CLEAN = """\
 examples:
-  qdsweep clean --dry-run             what a kill has left behind
-  qdsweep clean --orphans --dry-run   runs that no sweep of results/sweeps refers to
+  qdsweep clean --dry-run               list temporary files that a kill has left
+  qdsweep clean --orphans --dry-run     also list runs that no sweep in results/sweeps refers to
   qdsweep clean --orphans
-  qdsweep clean --runs demo --dry-run   the runs of a sweep that no other sweep has
-  qdsweep clean --runs demo             asks, and removes them: the next start computes them again
+  qdsweep clean --runs demo --dry-run   list the runs that only this sweep has
+  qdsweep clean --runs demo             ask, and remove them: the next start computes them again
   qdsweep clean --runs lunar_lander-cma_me-s1-0a1b2c3d4e --yes
 """
 
 
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
-    expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
+    expand = add("expand", "Print the rows of a sweep expression as tab-separated values.", EXPAND)
     expand.add_argument(
-        "--samples", type=int, metavar="N", help="how many values `:::~` sources draw"
+        "--samples", type=int, metavar="N", help="number of values that each `:::~` source draws"
     )
     expand.add_argument(
         "--sampling", default="random", help="random (default), sobol, halton or lhs"
     )
-    expand.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
-    expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
+    expand.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
+    expand.add_argument(
+        "sweep", nargs=argparse.REMAINDER, help="the sweep, as one or several words"
+    )
     expand.set_defaults(command=_expand)
 
-    status = add("status", "Show where the runs of a sweep stand.", STATUS)
-    watch = add("watch", "Follow a sweep on the terminal while it runs.", WATCH)
+    status = add("status", "Print the state of every run.", STATUS)
+    watch = add("watch", "Follow a sweep live in the terminal.", WATCH)
     for command in (status, watch):
         command.add_argument(
             "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
@@ -96,12 +98,18 @@ def add_commands(add: Add) -> None:
         command.add_argument("--results", **RESULTS)
     status.set_defaults(command=_status)
     watch.add_argument(
-        "--every", type=float, default=2.0, metavar="S", help="seconds between looks (default: 2)"
+        "--every",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="refresh interval in seconds (default: 2)",
     )
     watch.set_defaults(command=_watch)
 
-    export = add("export", "Pack a finished sweep for a paper's supplement, anonymously.", EXPORT)
-    export.add_argument("name", type=sweep_name, help="a sweep, a folder of results/sweeps/")
+    export = add("export", "Pack a sweep as an anonymous supplement (zip).", EXPORT)
+    export.add_argument(
+        "name", type=sweep_name, help="the sweep's name (a folder of results/sweeps/)"
+    )
     export.add_argument(
         "--out", type=Path, metavar="FILE.zip", help="the file to write (default: NAME.zip)"
     )
@@ -111,17 +119,19 @@ def add_commands(add: Add) -> None:
         action="append",
         default=[],
         metavar="WORD",
-        help="a name that is also a common word, and may stay (repeatable)",
+        help="allow this name, because it is also a common word (repeatable)",
     )
     export.set_defaults(command=_export)
 
-    clean = add("clean", "List and remove files that nothing needs, or chosen runs.", CLEAN)
-    clean.add_argument("--orphans", action="store_true", help="also runs that no sweep refers to")
+    clean = add("clean", "Remove leftover files, orphaned runs or chosen runs.", CLEAN)
+    clean.add_argument(
+        "--orphans", action="store_true", help="also remove runs that no sweep refers to"
+    )
     clean.add_argument(
         "--runs",
         nargs="+",
         metavar="NAME",
-        help="only these runs, or the runs of a sweep that no other sweep has",
+        help="remove only these runs, or the runs that only this sweep has",
     )
     clean.add_argument("--yes", action="store_true", help="remove --runs without asking")
     clean.add_argument("--dry-run", action="store_true", help="list only")
@@ -154,7 +164,7 @@ def _expand(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _keeping_all() -> Iterator[None]:
-    """Disables garbage collection, which would visit all of 100,000 standings again and again."""
+    """Disables garbage collection: it would visit 100,000 objects many times."""
     gc.disable()
     try:
         yield
@@ -181,7 +191,9 @@ def _status(arguments: argparse.Namespace) -> int:
     results = Results(arguments.results)
     known = results.known_sweeps()
     if arguments.name is None and not known:
-        raise BadInput(f"{arguments.results}: no sweep was started here yet; give --results")
+        raise BadInput(
+            f"--results {arguments.results}: it has no sweep; give the results/ of a started sweep"
+        )
     sweep = results.sweep(arguments.name) if arguments.name else known[0]
     plan = read_plan(sweep)
     standings, search = read_standings(sweep, plan), read_search(sweep, plan)
@@ -190,7 +202,7 @@ def _status(arguments: argparse.Namespace) -> int:
     metric = plan.rank.drawn
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE-H", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
-    if search is not None:  # leaves room for the reason of a stop; the sums below have the hours
+    if search is not None:  # room for the reason of a stop; the summary line has the hours
         rows = [(*row[:5], row[-1]) for row in rows]
     console = Console(highlight=False, soft_wrap=True)
     print(f"sweep {sweep.name}")
@@ -198,7 +210,7 @@ def _status(arguments: argparse.Namespace) -> int:
     for state, line in zip(("", *(now.state for now in standings)), shown, strict=True):
         if state == "failed":
             console.print(line, markup=False, style="red")
-        else:  # most of 100,000 lines: rich takes a hundred times as long
+        else:  # rich takes a hundred times as long, for most of 100,000 lines
             console.file.write(f"{line}\n")
     for line in failures(standings):
         console.print(paragraph(line), markup=False, style="red")
@@ -214,10 +226,11 @@ def _status(arguments: argparse.Namespace) -> int:
 
 def _watch(arguments: argparse.Namespace) -> int:
     if arguments.every < 0.1:
-        raise BadInput(f"--every {arguments.every:g}: at least 0.1 seconds are needed")
+        raise BadInput(f"--every {arguments.every:g}: give 0.1 seconds or more")
     streams = (sys.stdin, sys.stdout, sys.stderr)
     if not all(stream.isatty() for stream in streams) or os.environ.get("TERM") == "dumb":
-        print("qdsweep: no terminal to watch on (ssh -t makes one): shown once", file=sys.stderr)
+        text = "qdsweep: this is not a terminal (ssh -t opens one), so the state is printed once"
+        print(text, file=sys.stderr)
         return _status(arguments)
     from qdsweep.analysis.live.app import Watch
 
@@ -248,9 +261,9 @@ def _clean(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.runs and paths and not arguments.yes:
         if not sys.stdin.isatty():
-            raise BadInput(f"{total}: nothing is removed without a terminal: add --yes")
-        if input(f"{total}, with their reload files: remove them? [y/N] ").lower() != "y":
-            print("nothing is removed")
+            raise BadInput(f"{total}: there is no terminal to ask; add --yes to remove them")
+        if input(f"{total}. Remove them with their reload files? [y/N] ").lower() != "y":
+            print("nothing was removed")
             return 1
     for path in paths:
         remove(path)
@@ -271,35 +284,35 @@ def named_runs(results: Results, names: Iterable[str]) -> list[str]:
         if name in sweeps:
             others = set().union(*(runs for other, runs in sweeps.items() if other != name))
             for run in sorted(sweeps[name] & others & {*known}):
-                print(f"kept: {run}, which another sweep has too")
+                print(f"kept: {run} (another sweep has it, too)")
             chosen |= sweeps[name] - others
         elif name in known:
             chosen.add(name)
         else:
             near = nearest(name, [*sweeps, *known])
-            raise BadInput(f"--runs {name}: {near}no run or sweep of this name in {results.path}/")
+            raise BadInput(f"--runs {name}: {near}{results.path}/ has no run or sweep of this name")
     runs = [run for run in known if run in chosen]
     for run in runs:
         if may_be_alive(results.run(run).state.lock):
-            raise BadInput(f"--runs: {run} is being computed: stop it first")
+            raise BadInput(f"--runs: {run} is being computed; stop it first")
     return runs
 
 
 PLAN = """\
 examples:
-  qdsweep plan                                   what `snakemake --cores 8` would compute
-  qdsweep plan my_sweep.yaml                     the same of another sweep file
-  qdsweep plan published_lp                      and of one that comes with qdsweep
-  qdsweep plan my_sweep.yaml | grep -v nothing   only what there is to do
-A line for each row of the sweep: what was swept, the state of its run, how much of the budget is
-used, evaluations and core time left (known as soon as a run like it has begun), what will be done
-and why. Of a search a line for each level. It computes and changes nothing.
+  qdsweep plan                                   the work of `snakemake --cores 8`
+  qdsweep plan my_sweep.yaml                     the same for another sweep file
+  qdsweep plan published_lp                      the same for a sweep that comes with qdsweep
+  qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
+There is one line per row of the sweep: the swept values, the state of the run, the used budget,
+evaluations and core time left, the action and its reason. The core time is known once a similar run
+has started. A search has one line per level. The command computes and changes nothing.
 """
 
 
 def add_plan_commands(add: Add) -> None:
     """Adds the command to the parser."""
-    plan = add("plan", "Show what a start of a sweep would do, a line a row, and why.", PLAN)
+    plan = add("plan", "Show what would be computed, and why, one line per row.", PLAN)
     plan.add_argument(
         "file",
         nargs="?",
@@ -340,17 +353,18 @@ def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
     for number, row in enumerate(rows, start=1):
         time = "unknown" if row.seconds is None else duration(row.seconds) if row.seconds else ""
         left = f"{'>= ' * row.least}{row.evaluations:,}" if row.evaluations else ""
+        left = "unknown" if row.evaluations is None else left
         done = f"{row.done:,}/{row.budget:,}" + (f" {row.unit}" if units else "")
         cells.append((f"{number}", row.label, row.state, done, left, time, row.action))
     yield from lines("><<>>>", cells, label=1)
 
 
-# A kill can leave such files of an atomic write.
+# Temporary files of atomic writes, which a kill can leave.
 _TORN = ".*.tmp"
 
 
 def leftovers(results: Results) -> Iterator[Path]:
-    """Yields temporary files of writes that were cut off, in runs that no process computes."""
+    """Yields temporary files of interrupted writes, except in runs that a process computes."""
     for run in results.known_runs():
         if not may_be_alive(run.state.lock):
             yield from run.path.glob(_TORN)
@@ -367,11 +381,10 @@ def leftovers(results: Results) -> Iterator[Path]:
 
 
 def orphans(results: Results) -> Iterator[Path]:
-    """Yields runs that no sweep refers to, that no process computes, and that were not imported.
+    """Yields runs that no sweep refers to, except imported runs and those being computed.
 
     Raises:
-        BadInput: A plan, confirm.json or a decision of a search is damaged, so that its runs are
-            unknown.
+        BadInput: A plan, confirm.json or a decision of a search is damaged: its runs are unknown.
     """
     wanted = set().union(*map(runs_of, results.known_sweeps()))
     for run in results.known_runs():
@@ -380,7 +393,7 @@ def orphans(results: Results) -> Iterator[Path]:
 
 
 def runs_of(sweep: SweepDir) -> set[str]:
-    """Returns the runs that a sweep refers to, also those of its search and confirmation."""
+    """Returns the runs that a sweep refers to, with those of its search and confirmation."""
     plan = read_plan(sweep)
     runs = {row.run for row in plan.rows} | chosen_runs(sweep, plan.levels)
     runs |= {run for setting in plan.candidates for run in setting["runs"].values()}

@@ -226,6 +226,11 @@ class PluginAlgorithm(AlgorithmConfig):
         return PluginArchive(type=self.type)
 
     @property
+    def batch_is_known(self) -> bool:
+        """Only its code knows: it need not ask for `num_emitters` or `batch_size`."""
+        return False
+
+    @property
     def own_parts(self) -> dict[str, Any]:
         """The function or class itself."""
         return {"algorithm": self}

@@ -222,7 +222,7 @@ class Experiment(Model):
     def late_changes(self) -> list[int]:
         """The iterations of scheduled changes that the budget does not reach.
 
-        They are unknown for a budget in steps.
+        They are unknown for a budget in steps, and where only the algorithm knows its batches.
         """
         return [change.at for change in self.schedule if self._ends_by(change.at)]
 
@@ -247,7 +247,7 @@ class Experiment(Model):
     def _ends_by(self, iteration: int) -> bool:
         if self.iterations is not None:
             return iteration >= self.iterations
-        if self.evaluations is not None:
+        if self.evaluations is not None and self.algorithm.batch_is_known:
             return self.evaluations_after(iteration) >= self.evaluations
         return False
 

@@ -101,6 +101,11 @@ class AlgorithmConfig(Model, ABC):
         """
 
     @property
+    def batch_is_known(self) -> bool:
+        """Whether `num_emitters` and `batch_size` decide how many solutions an iteration has."""
+        return True
+
+    @property
     def needs_experience(self) -> bool:
         """Whether it learns from the steps of the episodes."""
         return False

@@ -27,7 +27,7 @@ HANDED_IN = (
     *(RANKS, "PMI_FD", "PMI_JOBID", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED"),
     "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE",
 )
-# Ranks in separate containers may not look into each other's processes.
+# Ranks in separate containers cannot read each other's processes.
 APART = {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "UCX_POSIX_USE_PROC_LINK": "n"}
 
 
@@ -127,4 +127,6 @@ def binds(arguments: argparse.Namespace) -> list[str]:
 
 def _check_name(path: str | Path) -> None:
     if ":" in str(path) or "," in str(path):
-        raise BadInput(f"{path}: Apptainer takes no folder with ':' or ',' in its name")
+        raise BadInput(
+            f"{path}: Apptainer does not accept ':' or ',' in a folder's name; rename it"
+        )

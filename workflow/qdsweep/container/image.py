@@ -36,7 +36,7 @@ def find_program() -> tuple[str, str]:
     """
     path = shutil.which("apptainer") or shutil.which("singularity")
     if path is None:
-        raise BadInput(f"neither apptainer nor singularity is on the PATH: {INSTALL}")
+        raise BadInput(f"neither apptainer nor singularity is on the PATH; {INSTALL}")
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=60, check=True
@@ -46,12 +46,13 @@ def find_program() -> tuple[str, str]:
         raise BadInput(f"{path} --version failed: {reason}; {INSTALL}") from None
     version = re.match(r"(\S+) version v?(\d+)\.(\d+)", done.stdout)
     if version is None or version[1] not in OLDEST:
-        raise BadInput(f"{path}: neither Apptainer nor Singularity: {done.stdout.strip()!r}")
+        answer = done.stdout.strip()
+        raise BadInput(f"{path} is neither Apptainer nor Singularity ({answer!r}); {INSTALL}")
     oldest = OLDEST[version[1]]
     if (int(version[2]), int(version[3])) < oldest:
         raise BadInput(
-            f"{path} is {done.stdout.strip()!r}, which is too old: at least {version[1]} "
-            f"{oldest[0]}.{oldest[1]} is needed; {INSTALL}"
+            f"{path} is {done.stdout.strip()!r}, which is too old (oldest: {version[1]} "
+            f"{oldest[0]}.{oldest[1]}); {INSTALL}"
         )
     return path, "APPTAINERENV_" if version[1] == "apptainer" else "SINGULARITYENV_"
 
@@ -75,7 +76,9 @@ def find_image(name: str) -> Path:
     if _is_url(name):
         path = _pulled(name).absolute()
         if not path.exists():
-            raise BadInput(f"image = {name!r} was not pulled yet: {path} is missing")
+            raise BadInput(
+                f"image = {name!r}: {path} is missing; start the sweep again, which pulls it"
+            )
         return path
     for path in (Path(name), HOME / name):
         with contextlib.suppress(OSError, ValueError):  # no file can have such a name
@@ -117,13 +120,13 @@ def prepare(name: str) -> Path:
         missing = re.search("No module named|executable file not found", reason)
         raise BadInput(
             f"image {path}: "
-            + ("it has no qdsweep" if missing else "nothing can be run in it")
+            + ("it has no qdsweep" if missing else "no program can be run in it")
             + f" ({reason}); build one with `make image`"
         )
     if done.stdout.strip() != own_version():
         raise BadInput(
-            f"image {path}: it has {done.stdout.strip()}, but this project is {own_version()}: "
-            "build it anew with `make image`"
+            f"image {path} has {done.stdout.strip()}, but this project is {own_version()}; "
+            "rebuild the image with `make image`"
         )
     return path
 
@@ -153,7 +156,7 @@ def _pull(program: str, url: str) -> None:
     try:
         done = subprocess.run([program, "pull", str(torn), url], stdin=subprocess.DEVNULL)
         if done.returncode:
-            raise BadInput(f"image = {url!r} cannot be pulled: the lines above say why")
+            raise BadInput(f"image = {url!r} cannot be pulled; the reason is in the lines above")
         torn.rename(target)
     finally:
         torn.unlink(missing_ok=True)

@@ -49,13 +49,13 @@ def _key(file: Path) -> str | None:
             _make(file)
         about, key = file.stat(), file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError, RuntimeError) as error:
-        log.warning("%s: no key can be made or read there (%s)", file, error)
+        log.warning("%s: the key cannot be made or read (%s)", file, error)
         return None
     if about.st_uid != os.geteuid() or about.st_mode & 0o077:
-        log.warning("%s is not used: others may read it; remove it, and it is made anew", file)
+        log.warning("%s is not used: others may read it. Remove it: a new key is then made", file)
         return None
     if len(key) != _LENGTH:
-        log.warning("%s is not used: it is damaged; remove it, and it is made anew", file)
+        log.warning("%s is not used: it is damaged. Remove it: a new key is then made", file)
         return None
     return key
 

@@ -43,7 +43,7 @@ def this_process() -> dict[str, Any]:
 
 
 def this_owner() -> dict[str, Any]:
-    """Returns this process as its lock names it: no other process ever has the same."""
+    """Returns this process as its lock names it: the name is unique."""
     job = os.environ.get("SLURM_JOB_ID")
     return {
         **this_process(),
@@ -54,7 +54,7 @@ def this_owner() -> dict[str, Any]:
 
 
 def read_owner(path: Path) -> dict[str, Any] | None:
-    """Returns who holds or held the lock, or None."""
+    """Returns the process that holds or held the lock, or None."""
     return read_json_if_whole(path) or None
 
 
@@ -145,7 +145,7 @@ class Locked(QdsweepError):
 class Lock:
     """A context manager that holds `state/lock`, and writes its owner into it.
 
-    It is free as soon as the owner is dead and this node or Slurm knows that. Otherwise it is free
+    It is free as soon as this node or Slurm detects that the owner is dead. Otherwise it is free
     when the owner's last heartbeat is `DEAD_SECONDS` old. A process that was suspended for that
     time and has lost the lock ends before it writes.
 
@@ -170,7 +170,7 @@ class Lock:
         while not self._try():
             if time.monotonic() >= deadline:
                 raise Locked(
-                    f"{self.path}: the run is being computed by {describe(read_owner(self.path))}: "
+                    f"{self.path}: the run is being computed by {describe(read_owner(self.path))}; "
                     "wait for it, or end it there"
                 )
             time.sleep(min(0.5, max(0.0, deadline - time.monotonic())))
@@ -275,8 +275,9 @@ class Lock:
                     os.utime(self._file)
             if self._is_lost():
                 print(
-                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took the run over, "
-                    "as this process gave no sign of life: it ends, and writes nothing more",
+                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took over this "
+                    "run because this process stopped sending heartbeats. It ends, and writes "
+                    "nothing more",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -109,8 +109,8 @@ def require_memory(size: int, label: str, *, anywhere: bool = False) -> None:
     memory = _LARGEST if anywhere else _memory()
     if size > memory:
         needed, available = (f"{number // 2**30:,} GiB" for number in (size, memory))
-        has = "no machine has so much" if anywhere else f"this machine has {available}"
-        raise BadInput(f"{label} takes {needed}, and {has}; take a smaller one")
+        has = "no machine has that much" if anywhere else f"this machine has {available}"
+        raise BadInput(f"{label} needs {needed} of memory, but {has}; use a smaller value")
 
 
 def grants_all() -> bool:

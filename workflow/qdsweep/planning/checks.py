@@ -28,7 +28,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
     Args:
         settings: The sweep file.
         sweep: Its runs.
-        sources: Where each key stands, from `settings.key_sources`.
+        sources: The file or option of each key, from `key_sources`.
 
     Raises:
         BadInput: A key asks for what these runs cannot give; the message names file, key, value
@@ -64,7 +64,7 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
     """
     for run, experiment in runs.items():
         batch = experiment.num_emitters * experiment.batch_size
-        if cluster.workers > batch:
+        if cluster.workers > batch and experiment.algorithm.batch_is_known:
             raise BadInput(
                 f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "
                 f"{cluster.workers_per_node} are {cluster.workers} workers, but {run} has only "
@@ -74,7 +74,7 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
 
 
 def require_own_code(experiment: Experiment) -> None:
-    """Refuses a part of the user's whose file is missing, is no Python, or lacks it.
+    """Refuses the user's code if its file is missing, is not Python, or lacks the named part.
 
     Raises:
         BadInput: The message names the key, the file, and what the file has.
@@ -90,7 +90,7 @@ def require_own_code(experiment: Experiment) -> None:
 
 
 def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
-    """Refuses what cites or names what is not there, and arguments that a user's part lacks."""
+    """Refuses names and citations of missing things, and arguments that the user's code lacks."""
     check_cited(sweep.runs.values())
     seen: set[tuple[str, ...]] = set()
     file = f"experiment {settings.experiment}: " if isinstance(settings.experiment, str) else ""
@@ -143,8 +143,8 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
         metrics = (*METRICS, *_own(sweep))
         known = [metric.name for metric in metrics if metric.ranks and metric.recorded]
         raise BadInput(
-            f"{key} = {metric.name}: a search decides by what metrics.csv has; set the metric of "
-            f"halving or pbt to one of {', '.join(known)}"
+            f"{key} = {metric.name}: a search can only decide by a column of metrics.csv; set the "
+            f"metric of halving or pbt to one of {', '.join(known)}"
         )
 
 
@@ -158,7 +158,7 @@ def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
                 f"{', '.join(known)}"
             )
         if settings.tables.columns.count(name) > 1:
-            raise BadInput(f"tables: columns: {name!r} stands there twice; leave one out")
+            raise BadInput(f"tables: columns: {name!r} is listed twice; leave one out")
 
 
 def _own(sweep: Sweep) -> list[Metric]:
@@ -170,8 +170,7 @@ def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
     known = {metric.name: metric for metric in (*METRICS, *_own(sweep)) if metric.ranks}
     if name not in known:
         raise BadInput(
-            f"{key} = {name}: {nearest(name, list(known))}the metrics to choose from: "
-            f"{', '.join(known)}"
+            f"{key} = {name}: {nearest(name, list(known))}known metrics: {', '.join(known)}"
         )
     if known[name].always.needs_cells:
         defined = [metric.name for metric in METRICS if metric.ranks and not metric.needs_cells]
@@ -179,8 +178,8 @@ def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
             archive = experiment.algorithm.reported_archive
             if archive.cells is None:
                 raise BadInput(
-                    f"{key} = {name}: {run} has a {archive.type} archive, which has no cells to "
-                    f"compute it of; rank by {', '.join(defined[:-1])} or {defined[-1]}"
+                    f"{key} = {name}: {run} has a {archive.type} archive, which has no cells, and "
+                    f"the metric needs them; rank by {', '.join(defined[:-1])} or {defined[-1]}"
                 )
     return known[name]
 
@@ -201,7 +200,7 @@ def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
             require_episodes(experiment.domain)
         except BadInput as error:
             raise BadInput(
-                f"rollouts: {error}; remove the key rollouts, or sweep it apart"
+                f"rollouts: {error}; remove the key rollouts, or sweep this domain separately"
             ) from None
 
 
@@ -211,9 +210,8 @@ def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
     if settings.reevaluate and all(domain.is_deterministic for domain in domains):
         names = dict.fromkeys(domain.name or domain.type for domain in domains)
         raise BadInput(
-            f"reevaluate: an evaluation of {', '.join(names)} gives the same with every seed, so "
-            "nothing of its score is luck and the corrected archive is the archive: remove the "
-            "key reevaluate"
+            f"reevaluate: evaluations of {', '.join(names)} do not depend on the seed, so "
+            "re-evaluation cannot change the archive: remove the key reevaluate"
         )
 
 
@@ -229,8 +227,8 @@ def _check_confirm(settings: SweepFile, sweep: Sweep) -> None:
     if seen:
         free = max(seeds) + 1
         raise BadInput(
-            f"confirm.seeds = [{first}, {last}]: only seeds that the sweep has not seen can "
-            f"confirm it, and it uses {', '.join(seen[:10])}{', ...' if len(seen) > 10 else ''}; "
+            f"confirm.seeds = [{first}, {last}]: the sweep must not have used the seeds that "
+            f"confirm it, but it used {', '.join(seen[:10])}{', ...' if len(seen) > 10 else ''}; "
             f"take others, such as [{free}, {free + last - first}]"
         )
 
@@ -252,7 +250,7 @@ def _check_top(top: int, sweep: Sweep) -> None:
 def check_packages(runs: Mapping[str, Experiment], results: Results) -> None:
     """Refuses runs that need a package which is not installed here.
 
-    Nothing is imported, so a dry run says it too. Finished runs need nothing any more.
+    Nothing is imported, so a dry run reports it, too. Finished runs need no package.
 
     Args:
         runs: Run id -> experiment.

@@ -1,19 +1,21 @@
-"""What a start prints on the terminal: progress of the runs, stages by name, errors in full.
+"""The terminal output of a start: progress of the runs, stages by name, the log of a failed job.
 
-Snakemake's own lists of files fill screens. They stay in its log file, and `--verbose`, `--quiet`,
-`--dry-run` or `--printshellcmds` bring its own console back.
+Snakemake's lists of files fill screens. They stay in its log file. With `--verbose`, `--quiet`,
+`--dry-run` or `--printshellcmds`, its usual output appears on the terminal.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 from snakemake.logging import DefaultFormatter, format_wildcards, get_event, logger
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from qdsweep.records.progress import Standing, outlook
+from qdsweep.records.status import last_lines
 from qdsweep.text import duration, plural
 
 _EVERY = 60.0
@@ -30,16 +32,39 @@ _HIDDEN = {
 _NOISE = (
     *("Assuming unrestricted", "Building DAG", "Using shell", "Provided ", "Rules claiming"),
     *("Select jobs", "Execute ", "Conda environments: ignored", "Singularity containers: ignored"),
+    "Removing output files of failed job",
 )
+COMMAND = "python -P -m qdsweep "
+"""The start of the command of each rule of the workflow."""
+_LOG_LINES = 10
+# Lines of Snakemake after its event `onerror`.
+_AT_END = ("Complete log", "Elapsed time", "WorkflowError:\nAt least one job did not complete")
+_HAS_ENDED = threading.Event()
 
 
 class _Short(DefaultFormatter):
-    """A job is one line: the message of its rule."""
+    """A job is one line, the message of its rule; a failed one also has the end of its log."""
 
     def format_job_info(self, msg: dict[str, Any]) -> str:
         return _stamped(
             msg["rule_msg"] or f"{msg['rule_name']} {format_wildcards(msg['wildcards'])}"
         )
+
+    def format_job_error(self, msg: dict[str, Any]) -> str:
+        if not (msg["shellcmd"] or "").startswith(COMMAND):
+            return super().format_job_error(msg)
+        log, *others = msg["log"]
+        about = ", ".join([*others, *(f"{key} {value}" for key, value in msg["aux"].items())])
+        lines = last_lines(Path(log))[-_LOG_LINES:]
+        heading = (
+            f"{msg['rule_name']} did not finish{f' ({about})' * bool(about)}; the end of {log}:"
+        )
+        return "\n    ".join([_stamped(heading), *lines])
+
+
+def end_with() -> None:
+    """Hides the lines of Snakemake that would follow the last lines of qdsweep."""
+    _HAS_ENDED.set()
 
 
 def _stamped(text: str) -> str:
@@ -112,16 +137,19 @@ def tidy(settings: Any, progress: Progress | None) -> None:
     handlers = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
 
     def is_shown(record: logging.LogRecord) -> bool:
-        event = get_event(record)
+        event, text = get_event(record), str(record.msg or "").strip()
         if progress is not None and event == LogEvent.JOB_FINISHED:
             show(progress.line(after=_OFTEN))
         if progress is not None and event == LogEvent.JOB_INFO and _follows_runs(record):
             show(progress.line(after=0))
+        if _HAS_ENDED.is_set() and text.startswith(_AT_END):
+            return False
+        if text.startswith("RuleException:\nCalledProcessError") and COMMAND in text:
+            return False  # the job's own error follows
         if record.levelno >= logging.WARNING:
             return True
         if event == LogEvent.JOB_INFO:
             return record.__dict__["rule_name"] != "all"
-        text = str(record.msg or "").strip()
         return event not in _HIDDEN and bool(text) and not text.startswith(_NOISE)
 
     def show(text: str) -> None:

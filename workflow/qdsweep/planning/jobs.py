@@ -1,14 +1,15 @@
-"""The jobs of runs: budget, memory, Slurm request, and the runs and jobs that need none.
+"""The jobs of runs: budget, memory, Slurm request, and the runs that need no job.
 
-A large sweep leaves out the runs that are finished and published: a job takes Snakemake
+A large sweep leaves out the runs that are finished and published. A job costs Snakemake
 milliseconds and kilobytes, which was most of a start with 100,000 finished runs.
 
-Slurm jobs outlive the main Snakemake. The next one makes its jobs wait for them in the queue: else
-a new job would hold its cores while it waits for the run's lock, and give up after a minute.
+Slurm jobs outlive the main Snakemake. The jobs of the next one wait for them in the queue.
+Otherwise a new job would hold its cores while it waits for the run's lock, and give up after a
+minute.
 
 A job over several nodes survives a lost node (--no-kill). Without the first node, which has the
-main process, the others would idle until the wall time ends. The main Snakemake notices by the
-run's lock, which nobody updates then, and requeues the job.
+main process, the others would idle until the time limit. The main Snakemake detects
+this by the run's lock, which no process updates, and requeues the job.
 """
 
 import itertools
@@ -29,6 +30,7 @@ from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeu
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.status import Status, read_last_stop, read_status
+from qdsweep.text import plural
 
 GROWTH = 1.5
 # The resources of a run's Slurm job that `slurm_request` may ask for.
@@ -97,9 +99,9 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
 
 
 def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) -> None:
-    """Asks Slurm whether it would take the jobs, before any is submitted.
+    """Asks Slurm whether it would accept the jobs, before any is submitted.
 
-    Warns where Slurm would refuse them now but perhaps not later.
+    Prints a warning if Slurm would refuse them now but perhaps not later.
 
     Args:
         cluster: The cluster config.
@@ -107,7 +109,7 @@ def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) ->
         defaults: `slurm_account` and `slurm_partition`, where they are set.
 
     Raises:
-        BadInput: Slurm refuses them for good.
+        BadInput: Slurm will always refuse them.
     """
     request = slurm_request(cluster)
     options = {
@@ -126,8 +128,8 @@ def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) ->
     if not text:
         return
     message = (
-        f"cluster {name}: Slurm says of a run's job: {text} (asked for: {' '.join(words)}; "
-        "account and partition: profiles/slurm/profile.yaml)"
+        f"cluster {name}: Slurm's answer to a run's job: {text} (request: {' '.join(words)}; "
+        "account and partition are set in profiles/slurm/profile.yaml)"
     )
     if wrong:
         raise BadInput(message)
@@ -166,8 +168,8 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
             if planned.id == run:
                 return {planned.unit: planned.budget}
     raise BadInput(
-        f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again, which "
-        "writes it anew"
+        f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again: it "
+        "writes the file again"
     )
 
 
@@ -183,11 +185,11 @@ class Settled(NamedTuple):
 
     Attributes:
         whole: The runs whose published files are those in `state/`.
-        torn: Those with a published file of another size: it is to be published again.
+        outdated: The runs with a published file of another size, which is published again.
     """
 
     whole: frozenset[str] = frozenset()
-    torn: frozenset[str] = frozenset()
+    outdated: frozenset[str] = frozenset()
 
 
 def settled(
@@ -195,8 +197,8 @@ def settled(
 ) -> Settled:
     """Compares the published files of runs that have reached their budget with those in `state/`.
 
-    A run without one of them, or with one that is older than its source, is neither whole nor
-    torn: it has a job, and Snakemake decides.
+    A run without one of them, or with one that is older than its source, is in neither of
+    them: it has a job, and Snakemake decides.
 
     Args:
         runs: Run id -> experiment.
@@ -284,10 +286,10 @@ class EarlierJobs:
             if rule.endswith(RULES):
                 by_wildcards.setdefault(wildcards, []).extend(jobs)
         if by_wildcards:
-            count = sum(map(len, by_wildcards.values()))
+            count = plural(sum(map(len, by_wildcards.values())), "Slurm job")
             print(
-                f"qdsweep: {count} Slurm job(s) of an earlier start wait or run: what they compute "
-                "is waited for",
+                f"qdsweep: {count} of an earlier start still pending or running; new jobs of the "
+                "same runs wait for them",
                 file=sys.stderr,
             )
         return by_wildcards
@@ -338,8 +340,8 @@ def _check(run: RunDir, watch: Watch) -> None:
     if restarts != owner.get("restarts") and seconds < START_SECONDS:
         return  # it starts, and has not come to the run yet
     print(
-        f"qdsweep: {run.name}: Slurm job {job} has lost its main process "
-        f"({silent:.0f} s ago) and does nothing: queued again",
+        f"qdsweep: {run.name}: Slurm job {job} lost its main process "
+        f"{silent:.0f} s ago; it is queued again",
         file=sys.stderr,
     )
     requeue(job)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from snakemake.exceptions import WorkflowError
 
 from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput, StorageError
+from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results
 from qdsweep.versions import __version__
@@ -27,9 +29,9 @@ _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
     """Returns the config of the workflow, or of the module that is read now.
 
-    A module's is the mapping behind its `config:`. Where that is what config files say, the files
-    are named, so that messages name them and the command line counts. A module without `config:`
-    takes what the workflow alone would.
+    The config of a module is the mapping after its `config:`. If it equals the config files, the
+    files are named, so that messages name them and the command line counts. A module without
+    `config:` takes the config of the workflow without a module.
 
     Args:
         workflow: Snakemake's.
@@ -73,14 +75,14 @@ def _with_numbers(value: Any) -> Any:
 
 
 def warn_of_other_rules(workflow: Any) -> None:
-    """Warns of rules of a module that are of another release than the package."""
+    """Prints a warning if a module's rules come from another release than the package."""
     rules = workflow.current_basedir.join("rules/common.smk")
     with workflow.sourcecache.open(rules) as file:
         own = (HOME / "workflow/rules/common.smk").read_text(encoding="utf-8")
         if file.read().strip() != own.strip():  # from git it comes without its last newline
             print(
-                f"qdsweep: warning: {rules} is not of the installed package {__version__}: "
-                "install that of the same tag",
+                f"qdsweep: warning: {rules} differs from that of the installed package "
+                f"{__version__}; use the same tag for both",
                 file=sys.stderr,
             )
 
@@ -105,7 +107,7 @@ def results_folder(workflow: Any) -> Results:
     if shlex.quote(str(folder)) != str(folder):
         raise BadInput(
             f"module {workflow.modifier.namespace}: its prefix makes {str(folder)!r} of results: "
-            "take letters, digits, - and _ alone"
+            "use only letters, digits, - and _"
         )
     return Results(folder)
 
@@ -157,10 +159,10 @@ def set_slurm_options(workflow: Any) -> None:
 
 
 def silent_slurm(seconds: float = 8) -> str:
-    """Returns a warning where the Slurm plugin's import has waited for a cluster; else nothing.
+    """Returns a warning if the Slurm plugin's import has waited for a cluster; else nothing.
 
     Args:
-        seconds: What a process that waits for it does not compute in, since it was started [s].
+        seconds: The shortest such wait: time since the process started, without its CPU time [s].
     """
     waited = time.time() - psutil.Process().create_time() - time.process_time()
     if waited < seconds or shutil.which("scontrol") is None:
@@ -202,34 +204,53 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
     name = workflow.modifier.namespace
     if not hasattr(workflow, "qdsweep_starts"):
         workflow.qdsweep_starts = {}
-        register = workflow.onstart
 
-        def onstart(function: Callable[[Any], None]) -> None:
-            register(function)
-            if workflow.modifier.is_main_snakefile():
-                _precede(workflow)
+        def at_start(log: Any) -> None:
+            for _, start in workflow.qdsweep_starts.values():
+                start()
 
-        workflow.onstart = onstart
-        _precede(workflow)
+        _call(workflow, "onstart", lambda own: (at_start, own))
+        if workflow.is_main_process:
+            stop_useless_attempts()
+            _call(workflow, "onerror", lambda own: (own, partial(report, workflow)))
     starts = workflow.qdsweep_starts
     other, _ = starts.get(results.path, (name, None))
     if other != name:
         raise BadInput(
-            f"module {name}: {results.path}/ is where the module {other} keeps its results: give "
-            f'each a folder of its own, such as prefix: "{name}"'
+            f"module {name}: {results.path}/ has the results of the module {other}; give "
+            f'each module a separate folder, such as prefix: "{name}"'
         )
     is_new = results.path not in starts
     starts[results.path] = (name, start)
     return is_new
 
 
-def _precede(workflow: Any) -> None:
-    """Has the starts called before what Snakemake calls now."""
-    after = workflow._onstart
+_Hook = Callable[[Any], None]
 
-    def both(log: Any) -> None:
-        for _, start in workflow.qdsweep_starts.values():
-            start()
-        after(log)
 
-    workflow._onstart = both
+def _call(workflow: Any, event: str, calls: Callable[[_Hook], tuple[_Hook, _Hook]]) -> None:
+    """Has two functions called at an event: qdsweep's, and that of the main Snakefile.
+
+    Args:
+        workflow: Snakemake's.
+        event: onstart or onerror.
+        calls: Is given the function of the main Snakefile; returns both in their order.
+    """
+    register = getattr(workflow, event)
+
+    def set_both() -> None:
+        first, second = calls(getattr(workflow, f"_{event}"))
+
+        def both(log: Any) -> None:
+            first(log)
+            second(log)
+
+        setattr(workflow, f"_{event}", both)
+
+    def register_both(function: _Hook) -> None:
+        register(function)
+        if workflow.modifier.is_main_snakefile():
+            set_both()
+
+    setattr(workflow, event, register_both)
+    set_both()

@@ -26,7 +26,7 @@ from qdsweep.text import plural
 
 
 class Change(NamedTuple):
-    """The reason why a run that was finished once has not begun now.
+    """The reason why a run that was finished before has not started now.
 
     Attributes:
         files: The files that have changed since.
@@ -66,14 +66,14 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
 
 @functools.lru_cache  # for each run of a sweep
 def _files(targets: tuple[str, ...], kept: Path | None) -> tuple[Path, ...]:
-    """Returns the files whose code has changed since; all of them where that is unknown."""
+    """Returns the files whose code has changed since; all files if that is unknown."""
     previous = kept_code(kept, targets) if kept else None
     others = changed(targets, read_source, previous) if previous else targets
     return tuple(sorted({find_source(target) for target in others}))
 
 
 def _before(name: str, sweep: Sweep, results: Results) -> dict[str, str]:
-    """Returns run id -> the id that a row of the same values had at the last start."""
+    """Returns run id -> the id of the row with the same values at the last start."""
     try:
         rows = read_plan(results.sweep(name)).computed
     except BadInput:
@@ -88,7 +88,7 @@ def _key(values: Mapping[str, Any]) -> str:
 
 
 def _was_finished(run: str, experiment: Experiment, results: Results) -> bool:
-    """Returns whether a run of this experiment, but for the user's code, is finished."""
+    """Returns whether a run of this experiment is finished, whatever the user's code was."""
     folder = results.run(run)
     if read_status(folder.state).status != "finished":
         return False
@@ -114,7 +114,7 @@ def outlook(
         sweep: Its runs.
         confirming: The runs that confirm it.
         standings: The state of each run.
-        changes: The runs that other code has computed before, from `find_changes`.
+        changes: The runs that other code computed before, from `find_changes`.
         results: The folder results/.
 
     Yields:
@@ -145,69 +145,82 @@ def _line(
         line += f" ({plural(sweep.duplicates, 'duplicate row')} of the sweep run once)"
     if not open_runs:
         return line + ", nothing left"
-    evaluations = sum(
-        max(0, planned_evaluations(sweep.runs[now.run.id]) - now.evaluations) for now in open_runs
-    )
+    evaluations = _evaluations([(sweep.runs[now.run.id], now.evaluations) for now in open_runs])
     steps = sum(max(0, now.run.budget - now.done) for now in open_runs if now.run.unit == "steps")
-    least = "at least " * any(sweep.runs[now.run.id].may_evaluate_more for now in open_runs)
-    amounts = [f"{least}{evaluations:,} evaluations"] if evaluations else []
+    amounts = [evaluations] if evaluations else []
     amounts += [f"{steps:,} environment steps"] if steps else []
     seconds = total([left[now.run.id] for now in open_runs])
     hours = (
-        "core-hours unknown until a run has begun"
+        "core-hours unknown until a run has started"
         if seconds is None
         else f"about {seconds / 3600:.2g} core-hours left"
     )
     return f"{line}, {' and '.join(amounts or ['0 evaluations'])} left, {hours}"
 
 
+def _evaluations(runs: Collection[tuple[Experiment, int]]) -> str:
+    """Returns text such as `at least 200 evaluations`; empty where there are none.
+
+    Args:
+        runs: Experiments, each with the number of its finished evaluations.
+    """
+    planned = [(planned_evaluations(experiment), done) for experiment, done in runs]
+    known = sum(max(0, all_ - done) for all_, done in planned if all_ is not None)
+    is_unknown = any(all_ is None for all_, _ in planned)
+    if is_unknown and not known:
+        return "an unknown number of evaluations"
+    if not known:
+        return ""
+    least = is_unknown or any(experiment.may_evaluate_more for experiment, _ in runs)
+    return f"{'at least ' * least}{known:,} evaluations"
+
+
 def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yields a line for each change of a schedule that never comes."""
+    """Yields one line per change of a schedule that never takes place."""
     late: dict[int, list[str]] = {}
     for run, experiment in runs.items():
         for at in experiment.late_changes:
             late.setdefault(at, []).append(run)
     for at, ids in sorted(late.items()):
         yield (
-            f"qdsweep: warning: schedule: the change after iteration {at} never comes in "
-            f"{plural(len(ids), 'run')}, such as {ids[0]}: the budget ends before"
+            f"qdsweep: warning: schedule: the change after iteration {at} never takes place in "
+            f"{plural(len(ids), 'run')}, such as {ids[0]}: the budget ends before it"
         )
 
 
 def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yields a line where `return` will be that of first policies, and never of a learned one."""
+    """Yields a line if `return` would only measure first policies, and never a learned one."""
     ids = [run for run, experiment in runs.items() if experiment.judges_its_first_policy_alone]
     if ids:
         yield (
             f"qdsweep: warning: algorithm.evaluate_every: in {plural(len(ids), 'run')}, such as "
             f"{ids[0]}, the budget ends before the second greedy episodes, so `return` and the "
-            "archive are of the first policy alone: give a smaller evaluate_every"
+            "archive only measure the first policy: give a smaller evaluate_every"
         )
 
 
 def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yields a line for each change of the user's code: its cost, and how to undo it."""
+    """Yields one line per change of the user's code: its cost, and how to undo it."""
     for files, kept in dict.fromkeys(changes.values()):
         ids = [run for run, change in changes.items() if change == (files, kept)]
         names = ", ".join(map(shown, files))
-        least = "at least " * any(runs[run].may_evaluate_more for run in ids)
-        evaluations = sum(planned_evaluations(runs[run]) for run in ids)
-        back = f"what is in {kept}" if kept else "the code of then and start once"
+        cost = _evaluations([(runs[run], 0) for run in ids])
+        back = f"the code in {kept}" if kept else "the previous code, and start once"
         yield (
             f"qdsweep: warning: {names} has changed, so {plural(len(ids), 'finished run')} will "
-            f"be computed anew ({least}{evaluations:,} evaluations): to keep them, put back {back} "
-            "(comments, docstrings and layout may change at no cost)"
+            f"be computed again{f' ({cost})' * bool(cost)}. To keep them, restore {back}. "
+            "Comments, docstrings and layout may change at no cost"
         )
 
 
 def _elsewhere(run: RunDir) -> str:
-    """Returns a line on a run that another process computes now, and what to do."""
+    """Returns a line on a run that another process computes now, with the remedy."""
     owner = read_owner(run.state.lock) or {}
     job = owner.get("slurm_job")
     end = f"scancel {job}" if job else f"kill {owner.get('pid')} on {owner.get('host')}"
     return (
-        f"qdsweep: {run.name} is being computed by {describe(owner)}: wait for it, or end it "
-        f"({end}; it saves its state)"
+        f"qdsweep: {run.name} is being computed by {describe(owner)}. Wait for it, or end it with "
+        f"`{end}` (it saves its state)"
     )
 
 
@@ -220,15 +233,18 @@ def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experim
     ]
 
 
-def planned_evaluations(experiment: Experiment) -> int:
-    """Returns the evaluations of a whole run, 0 where they are unknown: its budget is in steps.
+def planned_evaluations(experiment: Experiment) -> int | None:
+    """Returns the evaluations of a whole run.
 
-    A run that `may_evaluate_more` has at least these.
+    A run that `may_evaluate_more` has at least these. They are 0 for a budget in steps, and None
+    for one in iterations where only the algorithm's code knows the size of its batches.
     """
     if experiment.steps is not None:
         return 0
     if experiment.evaluations is not None:
         return experiment.evaluations
+    if not experiment.algorithm.batch_is_known:
+        return None
     return experiment.evaluations_after(experiment.iterations or 1)
 
 
@@ -236,16 +252,16 @@ class Forecast(NamedTuple):
     """The forecast for a row of a sweep.
 
     Attributes:
-        label: What was swept.
+        label: The swept values.
         state: finished, running, stopped, failed or waiting; of the row's run.
         unit: Of the budget: iterations, evaluations or steps.
         done: How much of the budget is used.
         budget: The budget.
         evaluations: Evaluations left; 0 in a row whose run another row computes, and where the
-            budget is in steps.
-        least: Whether they may become more.
-        seconds: Core-seconds left, None where nobody knows.
-        action: What will be done, and why.
+            budget is in steps; None where they are unknown.
+        least: Whether there may be more.
+        seconds: Core-seconds left, None where they are unknown.
+        action: The action, and its reason.
     """
 
     label: str
@@ -253,7 +269,7 @@ class Forecast(NamedTuple):
     unit: str
     done: int
     budget: int
-    evaluations: int
+    evaluations: int | None
     least: bool
     seconds: float | None
     action: str
@@ -265,13 +281,13 @@ def forecast(
     runs: Mapping[str, Experiment],
     changes: Mapping[str, Change],
 ) -> Iterator[Forecast]:
-    """Yields what a start would do for each row of a sweep, and then for each run that confirms it.
+    """Yields the forecast of each row of a sweep, and then of each run that confirms it.
 
     Args:
         plan: The sweep.
-        standings: Where its runs stand.
+        standings: The progress of its runs.
         runs: Run id -> experiment, with the budget that a start gives it.
-        changes: Of `find_changes`.
+        changes: From `find_changes`.
     """
     by_run = {now.run.id: now for now in standings}
     left = core_seconds_left(standings)
@@ -280,7 +296,8 @@ def forecast(
     first: dict[str, int] = {}
     for number, (run, label) in enumerate(rows, start=1):
         now, earlier = by_run[run], first.setdefault(run, number)
-        evaluations = max(0, planned_evaluations(runs[run]) - now.evaluations)
+        planned = planned_evaluations(runs[run])
+        evaluations = None if planned is None else max(0, planned - now.evaluations)
         seconds, action = left[run], _action(now, changes)
         if earlier != number:
             evaluations, seconds, action = 0, 0.0, f"nothing: has the run of row {earlier}"
@@ -295,26 +312,26 @@ def _action(now: Standing, changes: Mapping[str, Change]) -> str:
     if now.state == "finished":
         return "nothing: has reached its budget"
     if now.state == "running":
-        return f"nothing: is computed by {now.note}"
+        return f"nothing: is being computed by {now.note}"
     if now.state == "waiting":
         change = changes.get(now.run.id)
         if change is None:
-            return "computed: not begun yet"
-        return f"computed anew: {', '.join(file.name for file in change.files)} has changed"
+            return "computed: not started yet"
+        return f"computed again: {', '.join(file.name for file in change.files)} has changed"
     if now.state == "failed":
         return f"tried again after {now.done:,}: {now.cause}"
-    return f"goes on after {now.done:,}: {now.cause or 'was stopped'}"
+    return f"resumed after {now.done:,}: {now.cause or 'was stopped'}"
 
 
 def first_batches(runs: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yields a line for each algorithm whose first iteration has another size than the others."""
+    """Yields one line per algorithm whose first iteration has another size than later ones."""
     lines = map(_first_batch, runs.values())
     yield from dict.fromkeys(line for line in lines if line is not None)
 
 
 def _first_batch(experiment: Experiment) -> str | None:
     later, first = experiment.num_emitters * experiment.batch_size, experiment.first_iteration
-    if first == later or experiment.algorithm.explores:  # whose batches have no fixed size
+    if first == later or experiment.algorithm.explores:  # its batches have no fixed size
         return None
     whole = planned_evaluations(experiment)
     if not whole:

@@ -8,10 +8,10 @@ from snakemake_interface_executor_plugins.settings import (
 from qdsweep.errors import BadInput
 
 _WHY = (
-    "reload files, state/ and locks of the runs live in a folder that all jobs share, which no "
-    "storage provider replaces. Leave it out, and take one machine (snakemake --cores N), Slurm "
-    "with a folder that all nodes share (snakemake --profile profiles/slurm), or elsewhere one job "
-    "for the whole sweep (snakemake --cores all in it; keep its results/)"
+    "all jobs must share the folder with the reload files, state/ and locks of the runs. No "
+    "storage provider can replace it. Leave the option out. Use one machine (snakemake --cores N) "
+    "or Slurm with a folder that all nodes share (snakemake --profile profiles/slurm). Elsewhere, "
+    "run the whole sweep in one job (snakemake --cores all), and keep its results/"
 )
 
 

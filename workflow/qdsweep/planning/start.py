@@ -1,4 +1,4 @@
-"""The start of a sweep: what it reads, checks, forecasts and prints. Rules and `plan` ask it."""
+"""The start of a sweep: it reads, checks, forecasts and prints. Rules and `plan` use it."""
 
 import json
 import os
@@ -38,7 +38,7 @@ from qdsweep.planning.outlook import Change, Forecast, find_changes, forecast, o
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
-from qdsweep.records.search import Level, read_search_rows
+from qdsweep.records.search import Level, markers_in, read_search_rows
 from qdsweep.records.sources import finder
 from qdsweep.records.status import Status, is_too_short
 from qdsweep.search.decide import run_of_place
@@ -69,7 +69,7 @@ class Given(NamedTuple):
         config: Snakemake's config.
         command_line: The `KEY=VALUE` of `--config` as they were typed.
         files: The config files, later ones over earlier ones.
-        where: Where the config stands if there are no files.
+        where: The name of the config in messages if there are no files.
     """
 
     config: Mapping[str, Any]
@@ -84,7 +84,7 @@ class Start:
     Args:
         results: The folder results/.
         given: The config of the sweep.
-        is_job: Whether this is the Snakemake of a job on a run: it needs the run's plan alone, so
+        is_job: Whether this is the Snakemake of a job on a run: it needs only the run's plan, so
             nothing is expanded, composed and hashed.
         is_main: Whether this is the main Snakemake, which decides what has a job.
 
@@ -93,13 +93,13 @@ class Start:
 
     Attributes:
         settings: The sweep file.
-        sources: Where each key stands, for messages.
+        sources: The file or option of each key, for messages.
         folder: The sweep's folder.
         sweep: Its runs; none in a job.
         search: The plan of a search; None where all runs are computed whole.
         confirming: The runs that confirm it, as far as an earlier start has chosen them.
         clusters: Name -> cluster config: both that `auto` may become.
-        plan: The sweep as plain data: what plan.json says of it.
+        plan: The sweep as plain data, as in plan.json.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Start:
         Snakemake compares a budget with that of its own last job. It does not know of a run that
         was computed by hand, or that has gone further than was published.
         """
-        return self.settled.torn | {
+        return self.settled.outdated | {
             run
             for run, experiment in self.unsettled.items()
             if is_too_short(self.results.run(run), experiment.budget)
@@ -190,6 +190,16 @@ class Start:
     def confirming_now(self) -> Sweep:
         """Returns the runs known to confirm the sweep: all of them once its winners are chosen."""
         return confirming(self.settings, self.sweep, self.results)
+
+    @property
+    def left(self) -> tuple[int, int, str]:
+        """The number of unfinished runs (or places of a search), that of all, and their noun."""
+        if self.search is not None:
+            levels = self.search.levels
+            total = sum(level.places * len(level.seeds) for level in levels)
+            done = sum(len([*markers_in(self.folder, level)]) for level in levels)
+            return total - done, total, "place"
+        return len(self.unfinished), len(self.runs), "run"
 
     @cached_property
     def unfinished(self) -> list[Experiment]:
@@ -213,9 +223,9 @@ class Start:
             return ""
         name = self.settings.name if len(finished) > 1 else finished[0]
         return (
-            f"qdsweep: {plural(len(finished), 'run')} finished earlier: the job copies the files "
-            "from state/, where reload files stay, and computes nothing. To compute again: "
-            f"qdsweep clean --runs {name}"
+            f"qdsweep: {plural(len(finished), 'run')} finished earlier: the job only copies files "
+            "from state/, and computes nothing. To compute again, first run "
+            f"`qdsweep clean --runs {name}`"
         )
 
     def check_fit(self, cluster: str) -> None:
@@ -342,10 +352,10 @@ def read_sweep(
             raise BadInput(f"{source}: {error}") from None
     if "experiment" not in data:
         near = [key for key in data if nearest(key, ["experiment"])]
-        hint = f" ({near[0]!r} is no key)" if near else ""
+        hint = f" ({near[0]!r} is not a key)" if near else ""
         source = key_sources(command_line, files, where)[()]
         raise BadInput(
-            f"{source}: the key experiment is missing: give a preset's name or a YAML file{hint}"
+            f"{source}: the key experiment is missing; give a preset's name or a YAML file{hint}"
         )
     if "sweep" in typed_here and "name" not in typed_here:
         # It must never replace the tables of the sweep that the file names.
@@ -371,7 +381,7 @@ def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, C
 
     Args:
         settings: The sweep file.
-        sources: Where its keys stand, from `key_sources`.
+        sources: The file or option of each key, from `key_sources`.
 
     Raises:
         BadInput: There is none, or a key or value of it is wrong.
@@ -385,7 +395,7 @@ def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, C
 def plan_data(
     settings: SweepFile, sweep: Sweep, search: SearchPlan | None = None
 ) -> dict[str, Any]:
-    """Returns a sweep as plain data: what plan.json says of it."""
+    """Returns a sweep as plain data, as in plan.json."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
     plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
     if search is None:
@@ -410,7 +420,7 @@ def key_sources(
     files: Iterable[str | os.PathLike[str]],
     where: str = "--config",
 ) -> dict[Path, str]:
-    """Returns where each key of a sweep stands, for messages; see `read_sweep`.
+    """Returns the file or option of each key of a sweep, for messages; see `read_sweep`.
 
     Returns:
         Key -> its file, or `--config KEY`; `()` -> the files, for a key that is missing.
@@ -434,8 +444,8 @@ def sweep_of(
 
     Args:
         settings: The sweep file.
-        results: The folder results/: a run may stand there under an earlier id.
-        sources: Where each key stands, from `settings.key_sources`.
+        results: The folder results/: a run may have an earlier id there.
+        sources: The file or option of each key, from `key_sources`.
 
     Raises:
         BadInput: The sweep or one of its experiments is wrong, or its samples would replace those

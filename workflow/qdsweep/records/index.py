@@ -34,7 +34,7 @@ class Index(Generic[Entry]):
         path: The file.
         form: The layout of all entries, such as names of fields; a file of another form is ignored.
         dump: Returns an entry as JSON, which may contain one-dimensional arrays of floats.
-        load: Returns the entry of that JSON, in which the length of an array stands for it, and of
+        load: Returns the entry of that JSON, in which its length replaces an array, and of
             a function that returns the next array of a length.
     """
 

@@ -150,7 +150,7 @@ def read_metrics(path: Path) -> "pd.DataFrame":
         if name not in table:
             raise damaged(path, KeyError(name))
         if table[name].dtype.kind not in "iuf":
-            raise damaged(path, ValueError(f"the column {name} has what is no number"))
+            raise damaged(path, ValueError(f"the column {name} has a value that is not a number"))
     return table.assign(**{name: math.nan for name in COLUMNS if name not in table})
 
 

@@ -30,7 +30,7 @@ from qdsweep.sweep.groups import figure_names, group_columns, group_labels, slot
 
 _Setting = TypeVar("_Setting", bound=Model)
 
-_REMEDY = "start snakemake with that sweep, which writes it anew, or remove the file"
+_REMEDY = "start snakemake with that sweep, which writes it again, or remove the file"
 
 
 class RowData(TypedDict):
@@ -94,7 +94,7 @@ class PlannedRun(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What was swept: group and seed."""
+        """The swept values: group and seed."""
         return _label(self.group, self.seed) + (" (confirms)" if self.confirms else "")
 
 
@@ -225,7 +225,7 @@ class Plan:
         return next(metric for metric in self.metrics if metric.name == name)
 
     def called(self, name: str) -> str:
-        """Returns what the report calls a swept name."""
+        """Returns the name of a swept parameter in the report."""
         return self.figures.names.get(name, name)
 
     @property
@@ -245,7 +245,7 @@ class Plan:
         return {group: name.label for group, name in names.items() if "$" not in name.label}
 
     def label(self, row: Row) -> str:
-        """Returns what was swept, for a person: group and seed."""
+        """Returns the swept values for a reader: group and seed."""
         return _label(self._labels.get(row.group, row.group), row.values.get("seed", ""))
 
     @property
@@ -313,8 +313,8 @@ def read_plan(sweep: SweepDir) -> Plan:
     if not sweep.plan.exists():
         known = ", ".join(sorted(other.name for other in sweep.results.known_sweeps())) or "none"
         raise BadInput(
-            f"{sweep.plan} does not exist: there is no such sweep here; known: {known} (a sweep is "
-            "known from its first start on)"
+            f"{sweep.plan} does not exist: there is no started sweep of this name; known sweeps: "
+            f"{known}"
         )
     data = read_checked(sweep.plan, cure=_REMEDY)
     if "levels" in data:
@@ -361,11 +361,11 @@ def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:
 
 
 def digest(plan: Mapping[str, Any]) -> str:
-    """Returns what changes whenever the tables of the sweep must be made again."""
+    """Returns text that changes whenever the tables of the sweep must be rebuilt."""
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
 
 
-_CONFIRM_REMEDY = "remove it, and start snakemake with that sweep, which writes it anew"
+_CONFIRM_REMEDY = "remove it, and start snakemake with that sweep, which writes it again"
 
 
 class ConfirmingRow(RowData):

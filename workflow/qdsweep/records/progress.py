@@ -67,7 +67,8 @@ def _finished(run: RunDir) -> Status | None:
 
 
 RAISED = "its budget was raised"
-_DAMAGED = "its status.json is damaged; a start that computes makes it anew"
+KILLED = "killed; the next start resumes from the last reload file"
+_DAMAGED = "its status.json is damaged; a start that computes the run writes it again"
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
             return "stopped", stop.message
         return ("stopped", RAISED) if raised else ("waiting", "")
     if status.status == "running":
-        return "stopped", "killed without a word; goes on from its reload file"
+        return "stopped", KILLED
     return "stopped", read_last_stop(files).message
 
 

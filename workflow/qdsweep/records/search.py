@@ -1,7 +1,7 @@
 """Files of a search: its levels in plan.json, markers of places, and tables of decisions.
 
-No file has times in it, so that two starts of a search write the same bytes. Each holds a checksum
-of itself: one that was edited or torn is noticed, and made again.
+No file contains times, so two starts of a search write the same bytes. Each file contains its own
+checksum: a file that was edited or truncated is detected and rebuilt.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ from qdsweep.records.sums import read_checked
 class Level(NamedTuple):
     """A rung, a batch or a generation.
 
-    It has a fixed number of places. Each place is given a candidate, whose run it lengthens for
-    each seed.
+    It has a fixed number of places. Each place gets a candidate, and extends the candidate's
+    run for each seed.
 
     Attributes:
         name: Its folder below `search/` of the sweep.
@@ -72,7 +72,7 @@ class Level(NamedTuple):
         return each * block, last, min(self.places, self.block * (block + 1))
 
     def basis(self, block: int) -> tuple[int, ...]:
-        """Returns what changes whenever a table of decisions must be made again.
+        """Returns numbers that change whenever a table of decisions must be rebuilt.
 
         A table stays as it is with more samples, where it has seen the same ones.
         """
@@ -154,11 +154,11 @@ def read_sealed(path: Path) -> dict[str, Any]:
     """Reads a marker or a table of decisions.
 
     Raises:
-        BadInput: It is missing, torn or was edited.
+        BadInput: It is missing, truncated or was edited.
     """
     data = read_json(path)
     if data.pop("sha256", None) != _checksum(data):
-        raise damaged(path, ValueError("it was edited: its checksum is wrong"))
+        raise damaged(path, ValueError("its checksum is wrong, so it was edited"))
     return data
 
 
@@ -184,7 +184,7 @@ def seen_in(sweep: SweepDir, level: Level, places: Sequence[int]) -> list[Seen]:
 
 
 def seen_of(markers: Sequence[Mapping[str, Any]]) -> Seen:
-    """Returns what the markers of a place, one for each seed, say of its candidate."""
+    """Returns the content of a place's markers, one for each seed, as that of its candidate."""
     failed = next((marker["failed"] for marker in markers if marker["failed"] is not None), None)
     scores = [marker["score"] for marker in markers]
     whole = failed is None and None not in scores
@@ -208,7 +208,7 @@ def read_decision(sweep: SweepDir, level: Level, block: int) -> Decision:
     """Reads a table of decisions.
 
     Raises:
-        BadInput: It is missing, torn or was edited.
+        BadInput: It is missing, truncated or was edited.
     """
     data = read_sealed(decision_path(sweep, level.name, block))
     seen = [Seen(**entry) for entry in data["seen"]]
@@ -235,7 +235,7 @@ def read_decisions(sweep: SweepDir, level: Level) -> Decision:
     """Reads all that is decided about a level, up to its last existing table.
 
     Raises:
-        BadInput: It is torn or was edited.
+        BadInput: It is truncated or was edited.
     """
     for block in reversed(range(level.blocks)):
         if decision_path(sweep, level.name, block).exists():
@@ -247,7 +247,7 @@ def chosen_runs(sweep: SweepDir, levels: Sequence[Level]) -> set[str]:
     """Returns the runs that decisions have given to places.
 
     Raises:
-        BadInput: A table of decisions is torn or was edited, so that nobody knows them.
+        BadInput: A table of decisions is truncated or was edited: the runs are unknown.
     """
     return {
         run

@@ -116,7 +116,7 @@ def find_run(experiment: Experiment, results: Results, code: Code = read_source)
 
 
 def replaced(experiment: Experiment, results: Results, code: Code) -> Path | None:
-    """Finds the other code of the user's that a finished run of an experiment was made with.
+    """Finds the other user code with which a run of an experiment was finished.
 
     Args:
         experiment: The experiment.

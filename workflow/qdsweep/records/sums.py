@@ -1,8 +1,8 @@
 """Checksums of finished files, in the format of coreutils: `sha256sum --check` reads them, too.
 
-A bit that flips in a table of numbers gives another number, which nobody would notice. The sums of
-a run are in its `state/SHA256SUMS`, those of a re-evaluation in `state/STEM.sha256`, those of a
-stage in `state/STAGE.sha256` of the sweep. Files of earlier releases have none: they are trusted.
+A bit that flips in a table of numbers gives another number, without any error. The sums of a
+run are in its `state/SHA256SUMS`, those of a re-evaluation in `state/STEM.sha256`, those of a stage
+in `state/STAGE.sha256` of the sweep. Files of earlier releases have none: they are trusted.
 """
 
 import hashlib

@@ -128,7 +128,9 @@ def check_study(study: Study, name: str) -> None:
     experiment = study.experiment
     if study.repeats < 1:
         raise BadInput(f"--repeats {study.repeats}: at least 1 is needed")
-    if planned_evaluations(experiment) <= experiment.first_iteration:
+    planned = planned_evaluations(experiment)
+    is_short = planned is not None and planned <= experiment.first_iteration
+    if is_short or experiment.iterations == 1:
         raise BadInput(
             f"{experiment.domain.name}: one iteration is not enough for a time, because it also "
             "starts the workers. Give --set iterations=20 or more"

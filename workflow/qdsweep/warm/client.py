@@ -1,6 +1,6 @@
-"""A job's part: the warm process runs its command; it passes signals and the exit code on.
+"""A job's part: the warm process runs its command; the job passes on signals and the exit code.
 
-It imports next to nothing, as each of many short runs has to wait for that.
+The module imports almost nothing, as each of many short runs has to wait for it.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ def run_warm(argv: list[str]) -> int | None:
     """Runs a command in a fork of the warm process, and returns its exit code.
 
     None if there is no warm process (any more): the command must then run here, and a run that
-    had begun resumes from its reload file.
+    had started resumes from its reload file.
     """
     path = os.environ.pop(VARIABLE, "off")
     if path == "off":
@@ -34,7 +34,7 @@ def run_warm(argv: list[str]) -> int | None:
 
     def hand_on(number: int, frame: FrameType | None) -> None:
         if not child:
-            os._exit(STOPPED)  # no command has begun
+            os._exit(STOPPED)  # no command has started
         with contextlib.suppress(ProcessLookupError):
             os.kill(child[0], number)
 
@@ -64,8 +64,8 @@ def run_warm(argv: list[str]) -> int | None:
                 Path(path).unlink()
                 Path(path).parent.rmdir()
         print(
-            "qdsweep: the sweep's warm process is gone: this run starts by itself, which takes "
-            "some seconds more",
+            "qdsweep: the sweep's warm process has ended, so this run starts without it, which "
+            "takes some seconds longer",
             file=sys.stderr,
         )
         return None

@@ -14,7 +14,7 @@ from qdsweep.domains import import_libraries
 from qdsweep.domains.base import Actor, Domain, Evaluation
 
 ITERATIONS = 2
-# Small sizes: what numba compiles depends on types alone. It is a linear policy of SHAPE, too.
+# Small sizes: numba compiles by types only. SHAPE is also that of a linear policy.
 SOLUTION_DIM = 10
 SHAPE = (2, 4)
 

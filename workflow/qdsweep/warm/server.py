@@ -56,7 +56,7 @@ def main() -> None:
         apply_baseline("avx2")
         prepare(sys.stdin.buffer.readline())
         if has_threads():  # a fork of such a process may hang
-            print("a plug-in starts threads: each run starts by itself", file=sys.stderr)
+            print("a plug-in starts threads, so each run starts on its own", file=sys.stderr)
             return
         gc.freeze()  # so that no garbage collection in a fork copies these objects
         _Server(listener).serve()
@@ -79,7 +79,7 @@ def prepare(experiments: bytes) -> None:
             rehearse(Experiment.model_validate_json(json.dumps(data)))
         except (Exception, SystemExit) as error:  # its runs report what is wrong with it
             what = f"{type(error).__name__}: {error}"
-            print(f"not rehearsed, its runs compile for themselves: {what}", file=sys.stderr)
+            print(f"not compiled in advance, so its runs compile it: {what}", file=sys.stderr)
 
 
 def prepare_stages() -> None:

@@ -1,6 +1,6 @@
 """The start of the warm process, for a sweep whose runs are computed on this machine.
 
-A quick look at algorithms that only code can judge, before any job of a sweep starts.
+It also tries algorithms that only code can check, before any job of a sweep starts.
 """
 
 import contextlib
@@ -24,13 +24,12 @@ from qdsweep.warm.client import VARIABLE
 def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], log: Path) -> None:
     """Starts the warm process, which ends with this one. Jobs find it by an environment variable.
 
-    All runs and the stages after them then share one start-up, and the first ones wait no longer
-    than for one of their own. Nothing depends on it: without it, or after its death, each job
-    starts by itself.
+    All runs and the stages after them then share one start-up. The first ones wait no longer than
+    without it. No result depends on it: if it is missing or has ended, each job starts on its own.
 
     Args:
         experiments: Those of all runs of the sweep.
-        left: Those of the runs that are to be computed; maybe none. One starts by itself.
+        left: Those of the runs to compute; maybe none. A single run starts on its own.
         log: The file of its output.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
@@ -86,14 +85,13 @@ NOTICE_SECONDS = 15.0
 
 
 def try_algorithms(experiments: Iterable[Experiment]) -> None:
-    """Makes algorithms with parts of the user's, and learners, once in a process of its own.
+    """Makes algorithms with user code, and learners, once in a separate process.
 
-    What their constructors refuse (a learner refuses the actions of some environments) is then
-    said once, and not by every run and each of its retries. It costs nothing where all parts are
-    pyribs', else a few seconds.
+    An error of their constructors is then reported once, and not by every run: a learner refuses
+    the actions of some environments. It costs a few seconds, and nothing if all parts are pyribs'.
 
     Args:
-        experiments: Those of the runs that are to be computed.
+        experiments: Those of the runs to compute.
 
     Raises:
         BadInput: An algorithm cannot be made, pickled or asked; the message has the reason.
@@ -107,7 +105,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
         return
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
     own = sorted({part for one in kinds.values() for part in _parts(one)})
-    waits = f"qdsweep: still makes {', '.join(own)}, once before any run (Ctrl-C ends it)"
+    waits = f"qdsweep: still tries {', '.join(own)}, once before all runs (Ctrl-C ends it)"
     words = [sys.executable, "-P", "-m", "qdsweep.warm.start"]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
     notice.daemon = True
@@ -121,7 +119,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
         ended = f"it ended its process with exit code {done.returncode}: {' '.join(last)}"
         what = done.stdout.strip() or f"{', '.join(own)}: {ended}"
         raise BadInput(
-            f"{what}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"
+            f"{what}\nNo run was started. `qdsweep check --algorithm NAME` tries it again"
         )
 
 

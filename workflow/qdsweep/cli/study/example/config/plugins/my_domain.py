@@ -1,7 +1,7 @@
-"""The domain of this study: what is optimised, and what the archive tells apart.
+"""The domain of this study: its objective and its measures.
 
-`qdsweep check my_domain:MyDomain` tests its promises, `python -m pytest config/plugins` (after
-`pip install pytest`) what it computes.
+`qdsweep check my_domain:MyDomain` tests its interface. `python -m pytest config/plugins` (after
+`pip install pytest`) tests its values.
 """
 
 import numpy as np
@@ -10,23 +10,23 @@ from qdsweep.domains.base import Evaluation
 
 
 class MyDomain:
-    """A solution is a list of turns [rad]: a path of steps of one length, beginning at the origin.
+    """A solution is a list of turns [rad]: a path of steps of one length, starting at the origin.
 
-    Objective: 100 for a straight path, the less the more it turns, at least 0. Measures: where it
-    ends. So the archive has the smoothest path to every place.
+    The objective is 100 for a straight path and falls with its turns, down to 0. The measures are
+    the point where it ends. So the archive has the smoothest path to every point.
     """
 
     def __init__(self, steps: int = 10) -> None:
         self.solution_dim = steps
         self.measures = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
         self.objective_range = (0.0, 100.0)
-        self.fields = {}  # no further values are kept with an elite
+        self.fields = {}  # further values to keep with an elite: none
         self.step = 0.3  # natural size of a mutation [rad]
 
     def evaluate(self, solutions, seeds):
-        """Evaluates n solutions (n, d) at once, each by itself: nothing here mixes the rows.
+        """Evaluates n solutions (n, d) at once; each row is independent of the others.
 
-        `seeds` (n,) would be all the randomness: `np.random.default_rng(int(seed))` for a row.
+        All randomness must come from `seeds` (n,): `np.random.default_rng(int(seed))` for a row.
         """
         turns = np.asarray(solutions)
         headings = np.cumsum(turns, axis=1)

@@ -1,0 +1,102 @@
+"""Failed jobs of a start: no useless attempts, and a summary as the last lines on the terminal."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.jobs import Job
+
+from qdsweep.config.files import shown
+from qdsweep.planning.console import COMMAND, end_with
+from qdsweep.planning.jobs import RULES
+from qdsweep.records.paths import RunDir
+from qdsweep.records.progress import KILLED
+from qdsweep.records.status import last_line, read_failure, read_last_stop, read_status
+from qdsweep.text import cut, plural
+
+_LISTED = 5
+_CAUSE = 160  # characters
+
+
+def stop_useless_attempts() -> None:
+    """Makes a run that has failed since now, and would fail again, the last attempt at its job.
+
+    Without this, Snakemake starts all attempts of its profile, and each ends at once. A run that
+    was stopped or killed keeps its attempts.
+    """
+    start, usual = time.time(), getattr(Job, "restart_times", None)
+    if not isinstance(usual, property):  # of another release of Snakemake
+        return
+
+    def restart_times(job: Job) -> Any:
+        fails = job.rule.name.endswith(RULES[0]) and _has_failed(
+            RunDir(Path(job.log[0]).parent), start
+        )
+        return 0 if fails else usual.__get__(job)
+
+    Job.restart_times = property(restart_times)
+
+
+def _has_failed(run: RunDir, since: float) -> bool:
+    try:
+        return run.state.failure.stat().st_mtime >= since
+    except OSError:
+        return False
+
+
+def report(workflow: Any, files: Iterable[str]) -> None:
+    """Prints the failed jobs of the workflow's rules, and nothing where there are none.
+
+    Args:
+        workflow: Snakemake's.
+        files: Snakemake's log files.
+    """
+    failed = getattr(workflow.scheduler, "failed", ())
+    jobs = [job for each in failed for job in getattr(each, "jobs", [each])]
+    logs = {
+        Path(job.log[0]): job.rule.name for job in jobs if (job.shellcmd or "").startswith(COMMAND)
+    }
+    lines = [*summary(logs, ", ".join(shown(Path(file)) for file in files))]
+    if lines:
+        end_with()
+        print("", *lines, sep="\n", file=sys.stderr, flush=True)
+
+
+def summary(logs: Mapping[Path, str], log: str) -> Iterator[str]:
+    """Yields at most 9 lines: the failed jobs with their logs and causes, and the remedy.
+
+    Args:
+        logs: The log of each failed job, and the name of its rule.
+        log: Snakemake's log file.
+    """
+    if not logs:
+        return
+    yield f"qdsweep: {_count(logs.values())} failed:"
+    for path, rule in [*logs.items()][:_LISTED]:
+        cause = _cause_of_run(RunDir(path.parent)) if rule.endswith(RULES[0]) else last_line(path)
+        yield f"  {path}: {cut(cause.removeprefix('qdsweep: '), _CAUSE)}"
+    if len(logs) > _LISTED:
+        yield f"  and {len(logs) - _LISTED:,} more, which `qdsweep status` lists"
+    yield "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
+    if log:
+        yield f"The log of Snakemake: {log}"
+
+
+def _count(rules: Iterable[str]) -> str:
+    rules = list(rules)
+    runs = sum(rule.endswith(RULES[0]) for rule in rules)
+    others = len(rules) - runs
+    counts = [plural(runs, "run")] * bool(runs)
+    counts += [plural(others, "other job" if runs else "job")] * bool(others)
+    return " and ".join(counts)
+
+
+def _cause_of_run(run: RunDir) -> str:
+    state = run.state
+    if message := read_failure(state).get("message"):
+        return " ".join(str(message).split())
+    if read_status(state).status == "running":
+        return KILLED
+    return " ".join(read_last_stop(state).message.split()) or last_line(run.log)
