@@ -74,12 +74,13 @@ def test_a_quick_look_sees_what_constructors_refuse():
 # The order of a set of strings differs between processes. Code may also end its process.
 ELSEWHERE = """
 import os
+import zlib
 from lab import Bare
 
 class Ordered(Bare):
     def ask(self):
         names = {f"parameter {number}" for number in range(99)}
-        return super().ask() * len(names.pop())  + int(next(iter(names)).split()[1])
+        return super().ask() + zlib.crc32("".join(names).encode()) / 2**32
 
 class Abrupt(Bare):
     def ask(self):
