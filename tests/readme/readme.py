@@ -10,7 +10,7 @@ from support import BIN, REPO, copy_project, write_yaml
 
 # In the order in which somebody reads them, and in which commands take what earlier ones made.
 GUIDE = (
-    *("what_to_sweep", "examples", "report", "resume", "results", "clusters"),
+    *("examples", "report", "resume", "results", "clusters"),
     *("module", "study", "speed"),
 )
 PAGES = {
