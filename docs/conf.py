@@ -71,10 +71,10 @@ def redirect(app: Sphinx, error: Exception | None) -> None:
     """Writes a page at each earlier address that leads to the new one."""
     for old, new in MOVED.items() if error is None and app.builder.format == "html" else ():
         address = posixpath.relpath(new, posixpath.dirname(old) or ".") + ".html"
-        page = f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">{new}</a>'
+        refresh = f'<meta http-equiv="refresh" content="0; url={address}">'
         path = Path(app.outdir, f"{old}.html")
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"<!doctype html><title>{new}</title>{page}\n", encoding="utf-8")
+        path.write_text(f'<!doctype html>{refresh}<a href="{address}">{new}</a>\n')
 
 
 def setup(app: Sphinx) -> None:

@@ -1,4 +1,4 @@
-"""docs/coming_from: the records of other tools are up to date, and qdsweep computes their scores."""
+"""docs/coming_from: records of other tools are up to date, and qdsweep computes their scores."""
 
 import re
 import runpy
