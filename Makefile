@@ -137,6 +137,6 @@ bench-learning: extras
 bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
 
-# The files that are generated from the config models: schemas and config/README.md.
+# Files generated from the config models: schemas, config/README.md, docs/reference/.
 schemas: venv
 	$(BIN)/python -m qdsweep.cli.manual

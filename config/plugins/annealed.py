@@ -1,4 +1,4 @@
-"""Example of an emitter of your own: Gaussian noise that gets smaller as the search goes on.
+"""Example of your own emitter: Gaussian noise that decreases during the search.
 
 `config/experiments/arm_own_emitter.yaml` lets it compete with CMA-ME for the evaluations;
 `qdsweep check --algorithm annealed:Annealed` tests it.
@@ -10,16 +10,16 @@ from ribs.emitters import GaussianEmitter
 class Annealed(GaussianEmitter):
     """MAP-Elites whose mutation scale shrinks by a factor each iteration, down to a floor.
 
-    An emitter is made as `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`; whatever
-    it needs later is an attribute, which is pickled with it.
+    An emitter is created as `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`. Its
+    state is in its attributes, which are pickled with it.
 
     Args:
-        archive: The archive that elites are drawn from.
-        x0: ``(d,)`` where the search starts.
+        archive: The archive from which elites are drawn.
+        x0: The start of the search ``(d,)``.
         batch_size: Solutions in an iteration.
-        seed: Of all its randomness.
-        sigma: The first scale [parameter units].
-        rate: Its factor each iteration.
+        seed: The seed of all its randomness.
+        sigma: The initial scale [parameter units].
+        rate: The factor of the scale in each iteration.
         floor: The smallest scale [parameter units].
     """
 
@@ -28,7 +28,7 @@ class Annealed(GaussianEmitter):
         self.rate, self.floor = rate, floor
 
     def ask(self):
-        """Elites, and noise of the present scale; then the scale shrinks."""
+        """Returns elites with noise of the current scale, and reduces the scale."""
         solutions = super().ask()
         self._sigma = (self._sigma * self.rate).clip(min=self.floor)
         return solutions

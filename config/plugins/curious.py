@@ -1,4 +1,4 @@
-"""Example of a whole algorithm of your own: MAP-Elites with curiosity-driven selection.
+"""Example of your own algorithm: MAP-Elites with curiosity-driven selection.
 
 Cully and Demiris, Quality and Diversity Optimization (2018). `config/experiments/
 arm_own_algorithm.yaml` uses it; `qdsweep check --algorithm curious:Curious` tests it.
@@ -12,23 +12,23 @@ from qdsweep.algorithms.ribs.archives import ResultArchive
 
 
 class Curious(Algorithm):
-    """Parents are drawn in proportion to how often their children were kept.
+    """Parents are drawn in proportion to how often the archive accepted their children.
 
-    It is given by name what its signature asks for. Everything that it needs later is an
-    attribute: the whole object is pickled between two batches.
+    It gets the arguments that its signature asks for by name. Its state is in its attributes: the
+    whole object is pickled between two batches.
 
     Args:
         solution_dim: Parameters of a solution.
         dims: Cells along each measure.
         ranges: Lower and upper end of each measure.
-        qd_score_offset: What the QD score subtracts from each objective.
-        extra_fields: What else is kept with an elite: the domain's fields and the seed.
-        x0: ``(d,)`` where the search starts.
+        qd_score_offset: The QD score subtracts it from each objective.
+        extra_fields: Further values of an elite: the domain's fields and the seed.
+        x0: The start of the search ``(d,)``.
         batch_size: Children in an iteration.
-        seed: Of all its randomness.
+        seed: The seed of all its randomness.
         sigma: Mutation scale [parameter units].
-        reward: What a child that is kept adds to its parent's curiosity.
-        penalty: What one that is not takes from it.
+        reward: An accepted child adds it to the curiosity of its parent.
+        penalty: A rejected child subtracts it.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Curious(Algorithm):
         self.rng = np.random.default_rng(seed)
         self.x0, self.batch_size, self.sigma = x0, batch_size, sigma
         self.reward, self.penalty = reward, penalty
-        self.parents = None  # cells of the parents of the batch that was asked for
+        self.parents = None  # cells of the parents of the current batch
         self.is_asked = False
 
     def ask(self):
-        """A batch of children; then None, as an iteration has one batch."""
+        """Returns one batch of children per iteration, then None."""
         self.is_asked = not self.is_asked
         if not self.is_asked:
             return None
@@ -74,7 +74,7 @@ class Curious(Algorithm):
         return Candidates(start + self.sigma * self.rng.normal(size=start.shape))
 
     def tell(self, candidates, evaluation):
-        """Adds the children and rewards the parents of those that were kept."""
+        """Adds the children, and rewards the parents of accepted ones."""
         kept = {**evaluation.fields, SEED: candidates.seeds}  # the seed, so that elites replay
         status = self.grid.add(
             candidates.solutions, evaluation.objective, evaluation.measures, **kept
@@ -84,8 +84,8 @@ class Curious(Algorithm):
             change = np.where(status > 0, self.reward, -self.penalty)
             np.add.at(self.curiosity, self.parents, change)
             self.curiosity = self.curiosity.clip(min=0.05)
-        self.curiosity[cells[status > 0]] = 1.0  # a new elite starts anew
+        self.curiosity[cells[status > 0]] = 1.0  # the initial curiosity of a new elite
 
     def metrics(self):
-        """Those of the archive; nothing restarts here."""
+        """Returns those of the archive; this algorithm never restarts."""
         return {**self.archive.metrics(), "restarts": 0}

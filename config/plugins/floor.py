@@ -1,4 +1,4 @@
-"""Example of an archive of your own: a grid that takes nothing below an objective.
+"""Example of your own archive: a grid that rejects solutions below a minimum objective.
 
 `config/experiments/arm_own_archive.yaml` uses it; `qdsweep check --algorithm floor:Floor` tests it.
 """
@@ -8,14 +8,14 @@ from ribs.archives import GridArchive
 
 
 class Floor(GridArchive):
-    """A grid archive for which a solution worse than `least` does not count as found.
+    """A grid archive that rejects solutions with an objective below `least`.
 
-    It hands on what its signature leaves to `**space`: solution_dim, dims, ranges,
-    qd_score_offset, extra_fields and seed. As `index_of` is the grid's, figures show its cells.
+    Its `**space` are the arguments of the grid: solution_dim, dims, ranges, qd_score_offset,
+    extra_fields and seed. `index_of` is the grid's, so figures show its cells.
 
     Args:
-        least: The lowest objective that is kept [objective units].
-        space: What every grid archive is given.
+        least: The minimum objective [objective units].
+        space: The arguments of every grid archive.
     """
 
     def __init__(self, *, least=50.0, **space):
@@ -23,7 +23,7 @@ class Floor(GridArchive):
         self.least = least
 
     def add(self, solution, objective, measures, **fields):
-        """Adds what is good enough; emitters read a row of the answer for each solution."""
+        """Adds good solutions. Emitters read one row of the result per solution."""
         rows = {"solution": solution, "objective": objective, "measures": measures, **fields}
         good = np.asarray(objective) >= self.least
         info = {

@@ -1,6 +1,6 @@
-"""Example of a domain of your own: a point that finds its way through a maze.
+"""Example of your own domain: a point that finds its way through a maze.
 
-`config/domains/maze.yaml` names it as `maze:Maze`; `qdsweep check maze:Maze` tests its promises.
+`config/domains/maze.yaml` names it as `maze:Maze`; `qdsweep check maze:Maze` tests it.
 """
 
 import numpy as np
@@ -13,21 +13,21 @@ GOAL = np.array([0.9, 0.9])
 class Maze:
     """A unit square with two walls, each with one gap; a solution is a heading [rad] per step.
 
-    Objective: 0 in the farthest corner, 100 at the goal. Measures: where the point ends. The way
-    to the goal leads away from it first, so climbing the objective alone ends at a wall.
+    Objective: 0 in the farthest corner, 100 at the goal. Measures: the final point. The way
+    to the goal first leads away from it, so a search for the objective only ends at a wall.
     """
 
     def __init__(self, steps: int = 40) -> None:
         self.solution_dim = steps
         self.measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
         self.objective_range = (0.0, 100.0)
-        self.fields = {}  # no further values are kept with an elite
-        self.step = 1.0  # natural mutation scale [rad]; `x0`, where a search starts, is 0
+        self.fields = {}  # an elite has no further values
+        self.step = 1.0  # mutation scale [rad]; the search starts at 0
 
     def evaluate(self, solutions, seeds):
-        """Walks all n points at once, each by itself: nothing here mixes the rows.
+        """Walks all n points at once; no row depends on another one.
 
-        `seeds` (n,) would be all the randomness: `np.random.default_rng(int(seed))` for a row.
+        All randomness would come from `seeds` (n,): `np.random.default_rng(int(seed))` for a row.
         """
         points = np.full((len(solutions), 2), 0.1)
         for headings in np.asarray(solutions).T:

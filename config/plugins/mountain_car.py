@@ -1,7 +1,7 @@
-"""Example of a gymnasium task of your own: your measures, and a small neural network as the policy.
+"""Example of your own gymnasium task: your own measures, and a neural network as the policy.
 
 `config/domains/mountain_car.yaml` names it as `mountain_car:MountainCar`, and the experiment
-`mountain_car` sweeps it. `qdsweep check mountain_car:MountainCar` tests its promises.
+`mountain_car` sweeps it. `qdsweep check mountain_car:MountainCar` tests it.
 """
 
 import gymnasium as gym
@@ -9,11 +9,11 @@ import numpy as np
 
 from qdsweep.domains.base import Evaluation
 
-SCALE = np.array([1.0, 0.05])  # of position [m] and velocity [m per step]
+SCALE = np.array([1.0, 0.05])  # scales of position [m] and velocity [m per step]
 
 
 class MountainCar:
-    """A car too weak for its hill, MountainCarContinuous-v0: it must swing to get up.
+    """A car that is too weak for its hill, MountainCarContinuous-v0: it must swing to get up.
 
     The policy is a network with one hidden layer: force = tanh(v . tanh(W x + b) + c).
     Objective: the return, 100 at the goal minus the fuel. Measures: how often the car turns round,
@@ -25,13 +25,13 @@ class MountainCar:
         self.solution_dim = 4 * hidden + 1  # W (hidden, 2), b, v (hidden,), c
         self.measures = {"turns": (0.0, 40.0), "mean force": (0.0, 1.0)}
         self.objective_range = (-100.0, 100.0)
-        self.fields = {}  # no further values are kept with an elite
-        self.step = 1.0  # natural mutation scale [weights]; `x0`, where a search starts, is 0
-        # `qdsweep rollout` films what gymnasium.make makes: nothing else is needed for that.
+        self.fields = {}  # an elite has no further values
+        self.step = 1.0  # mutation scale [weights]; the search starts at 0
+        # `qdsweep rollout` films the environment of gymnasium.make without further code.
         self.env = gym.make("MountainCarContinuous-v0")
 
     def evaluate(self, solutions, seeds):
-        """Drives an episode for each row, with all its randomness from the row's own seed."""
+        """Drives one episode per row. All its randomness comes from the seed of the row."""
         rows = zip(solutions, seeds, strict=True)
         results = np.array([self.drive(weights, int(seed)) for weights, seed in rows])
         return Evaluation(results[:, 0], results[:, 1:])

@@ -1,8 +1,8 @@
-"""Example of metrics of your own: two numbers of each iteration.
+"""Example of your own metrics: two numbers of each iteration.
 
-`config/experiments/arm_metrics.yaml` lists them under `metrics:`. `archive` is pyribs' own, to be
-read only; `evaluation` has the `objective` (n,), the `measures` (n, m) and the `fields` of all that
-the iteration has evaluated. What raises or is no finite number leaves an empty cell.
+`config/experiments/arm_metrics.yaml` lists them under `metrics:`. `archive` is pyribs' archive,
+read-only. `evaluation` has the `objective` (n,), the `measures` (n, m) and the `fields` of all
+evaluations of the iteration. An exception or a value that is not finite leaves an empty cell.
 """
 
 import numpy as np

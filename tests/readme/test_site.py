@@ -66,7 +66,7 @@ def test_it_has_every_page_and_every_command(site):
     shown = text_of(site / "command_line.html")
     for name in re.findall(r"^    (\w+) ", command("qdsweep", "--help").stdout, flags=re.M):
         assert f"usage: qdsweep {name}" in shown
-    assert "domain.solution_dim" in text_of(site / "manual.html")
+    assert "domain.solution_dim" in text_of(site / "reference/domains.html")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
-"""Makes the JSON schemas and the manual, config/README.md, from the models and manual.md.
+"""Generates config/README.md, docs/reference/ and the JSON schemas, from the models and manual.md.
 
-`make schemas` runs it; a test checks that the files are up to date.
+`make schemas` runs it. A test checks that the files are up to date.
 """
 
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -13,31 +14,63 @@ from typing import Any
 from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.config.domain import DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import HOME, PRESETS
 from qdsweep.config.imported import Imported
+from qdsweep.config.keys import ALIASES, dotted
+from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import listed
 
 SCHEMAS: dict[str, type[Model]] = {"experiment": Experiment, "cluster": Cluster, "sweep": SweepFile}
+# The pages of docs/reference/, and their content for the tables of pages.
+REFERENCE = {
+    "sweep_notation": "how to write a sweep: operators, names, values, drawn values",
+    "sweep_file": "the keys of `config.yaml`: runs, report, published and imported results",
+    "experiment": "the keys of an experiment; composition, schedules, run ids",
+    "domains": "the keys of each type of domain, of measures and of policies",
+    "algorithms": "the keys of algorithms, archives, emitters and schedulers",
+    "searches": "the key `search`: halving, Hyperband, TPE, population-based training",
+    "cluster_file": "the keys of a cluster file, and the engines",
+    "presets": "the files of `config/` that come with qdsweep",
+}
+# Keys whose own keys are on a page of the reference.
+_PAGE_OF = {
+    (SweepFile, "experiment"): "experiment",
+    (SweepFile, "search"): "searches",
+    (SweepFile, "cluster"): "cluster_file",
+    (Experiment, "domain"): "domains",
+    (Experiment, "algorithm"): "algorithms",
+}
+# Parts that have a `type`, and the word for such a part.
+_PARTS = {
+    "domain": "domain",
+    "domain.policy": "policy",
+    "algorithm": "algorithm",
+    "algorithm.archive": "archive",
+    "algorithm.emitters.N": "emitter",
+    "algorithm.scheduler": "scheduler",
+}
+_ALIASES = {dotted(key): dotted((*key[:-1], name)) for name, key in ALIASES.items()}
 # Types and limits of JSON schemas, in words.
 _KINDS = {"boolean": "true or false", "string": "text", "object": "mapping"}
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
 Node = dict[str, Any]  # a part of a JSON schema
+Row = tuple[str, ...]  # the cells of a key: name, type, default, meaning, mid-run
 
 
 def main() -> None:
     """Writes the files."""
     for path, text in files().items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
 def files() -> dict[Path, str]:
     """Returns every generated file of the clone and its content."""
-    made = {PRESETS / "README.md": manual()}
+    made = pages()
     for name, model in SCHEMAS.items():
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
         text = json.dumps(schema | model.model_json_schema(), indent=2) + "\n"
@@ -45,25 +78,40 @@ def files() -> dict[Path, str]:
     return made
 
 
-def manual() -> str:
-    """Returns the manual: manual.md with its {parts} filled in."""
-    text = Path(__file__).with_name("manual.md").read_text(encoding="utf-8")
-    experiment, domain = _schema(Experiment), _schema(DomainConfig)
-    domains = _types(experiment["properties"]["domain"], "domain", domain)
-    composition, *others = _models(experiment["properties"]["algorithm"])
-    families = _types({"anyOf": others}, "algorithm", composition)
-    for name, part in {
-        "example_id": [run_id(compose("lunar_lander"))],
-        "presets": map(_presets, ("experiment", "domain", "algorithm", "sweep")),
-        "sweep": _tables(_schema(SweepFile)),
-        "experiment": [_table(_rows(experiment))],
-        "domain": [*_tables(domain, "domain."), *domains],
-        "algorithm": [*_tables(composition, "algorithm."), *families],
-        "cluster": _tables(_schema(Cluster)),
-        "imported": _tables(_schema(Imported)),
-    }.items():
-        text = text.replace(f"{{{name}}}", "\n\n".join(part))
-    return text
+def pages() -> dict[Path, str]:
+    """Returns the pages of manual.md with their {parts} filled in."""
+    source = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+    _, *split = re.split(r"^<!-- page (\S+) -->\n", source, flags=re.M)
+    texts = {HOME / name: text for name, text in zip(split[::2], split[1::2], strict=True)}
+    parts = {
+        "example_id": run_id(compose("lunar_lander")),
+        "sweep": _table(_rows(SweepFile)),
+        "imported": _table(_rows(Imported)),
+        "experiment": _table(_rows(Experiment)),
+        "search": _table(_rows(Search, "search.")),
+        "cluster": _table(_rows(Cluster)),
+        **{key: _part(key, types) for key, types in _types_of_parts().items()},
+        **{f"presets {kind}": _presets(kind) for kind in ("experiment", "domain", "algorithm")},
+        **{f"presets {kind}": _presets(kind) for kind in ("sweep", "cluster")},
+    }
+    made = {}
+    for page, text in texts.items():
+        parts["pages"] = _pages(texts, page.parent)
+        for name, part in parts.items():
+            text = text.replace(f"{{{name}}}", part)
+        note = "<!-- `make schemas` generates this file from workflow/qdsweep/cli/manual.md. -->"
+        made[page] = f"{note}\n{text}"
+    return made
+
+
+def _pages(texts: Mapping[Path, str], folder: Path) -> str:
+    """Returns the table of the pages of the reference, with links from `folder`."""
+    lines = ["| page | content |", "|---|---|"]
+    for name, content in REFERENCE.items():
+        page = HOME / f"docs/reference/{name}.md"
+        title = texts[page].partition("\n")[0].removeprefix("# ")
+        lines.append(f"| [{title}]({os.path.relpath(page, folder)}) | {content} |")
+    return "\n".join(lines)
 
 
 def _schema(model: type[Model]) -> Node:
@@ -82,44 +130,91 @@ def _schema(model: type[Model]) -> Node:
     return filled({"properties": schema["properties"]})
 
 
-def _tables(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[str]:
-    """Yields the table of a model's keys, then what each type of a key adds."""
-    if own := list(_rows(model, prefix, base)):
-        yield _table(own)
+def _rows(model: type[Model], prefix: str = "") -> Iterator[Row]:
+    """Yields the rows of a model; keys with a page of their own have a link to it."""
+    apart = {key: page for (owner, key), page in _PAGE_OF.items() if owner is model}
+    yield from _rows_in(_schema(model), prefix, apart)
+
+
+def _rows_in(model: Node, prefix: str, apart: Mapping[str, str] | None = None) -> Iterator[Row]:
     for name, node in model["properties"].items():
-        inner = _models(node)
-        if len(inner) > 1 and not (base and inner == _models(base["properties"].get(name, {}))):
-            yield from _types(node, f"{prefix}{name}{_number(node)}")
-
-
-def _types(node: Node, key: str, base: Node | None = None) -> Iterator[str]:
-    """Yields heading and tables of each type of a key, without the keys that `base` has too."""
-    for model in _models(node):
-        yield f"#### `{key}.type: {_type(model)}`\n\n{' '.join(model['text'].split())}"
-        yield from _tables(model, f"{key}.", base)
-
-
-def _rows(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[list[str]]:
-    """Yields dotted key, type, default, description and mid_run of each key not in `base`."""
-    for name, node in model["properties"].items():
-        if (base and node == base["properties"].get(name)) or "const" in node:
+        if "const" in node:
             continue
-        preset = not prefix and name in ("domain", "algorithm")  # they have separate tables
-        kind = "a preset's name, or a mapping" if preset else _words(node)
-        mid_run = str(node.get("mid_run", ""))
-        cells = (f"`{prefix}{name}`", kind, _default(node), node["description"], mid_run)
-        yield [cell.replace("|", "\\|") for cell in cells]
+        page, key = (apart or {}).get(name), f"{prefix}{name}"
+        kind = _words(node)
+        if page:
+            kind = re.sub(r"mapping.*?(?= or null|$)", "mapping", kind)
+            kind = f"a preset's name or a {kind}" if name in _PARTS else kind
+            kind += f" ([keys]({page}.md))"
+        shown = f"`{_ALIASES[key]}` or `{key}`" if key in _ALIASES else f"`{key}`"
+        cells = (shown, kind, _default(node), node["description"], str(node.get("mid_run", "")))
+        yield tuple(cell.replace("|", "\\|") for cell in cells)
         inner = _models(node)
-        if len(inner) == 1 and not preset:
-            yield from _rows(inner[0], f"{prefix}{name}{_number(node)}.")
+        if len(inner) == 1 and not page and "const" not in inner[0]["properties"].get("type", {}):
+            yield from _rows_in(inner[0], f"{key}{_number(node)}.")
 
 
-def _table(rows: Iterable[list[str]]) -> str:
+def _types_of_parts() -> dict[str, dict[str, Node]]:
+    """Returns the types of each part that has several: key -> type -> model."""
+    parts: dict[str, dict[str, Node]] = {}
+
+    def collect(key: str, node: Node) -> None:
+        models = _models(node)
+        if len(models) > 1:
+            parts.setdefault(key, {}).update({_type(model): model for model in models})
+        for model in models:
+            for name, inner in model["properties"].items():
+                collect(f"{key}.{name}{_number(inner)}", inner)
+
+    for name in ("domain", "algorithm"):
+        collect(name, _schema(Experiment)["properties"][name])
+    return parts
+
+
+def _part(key: str, types: Mapping[str, Node]) -> str:
+    """Returns the tables of a part: the keys that several types have, then those of each type."""
+    word = _PARTS[key]
+    rows = {name: list(_rows_in(model, f"{key}.")) for name, model in types.items()}
+    owners: dict[Row, list[str]] = {}
+    for name, own in rows.items():
+        for row in own:
+            owners.setdefault(row, []).append(name)
+    shared = {row: _some(names, types) for row, names in owners.items() if len(names) > 1}
+    texts = []
+    if shared:
+        texts += [f"### Keys of several types of {word}", _table(shared, "types", shared.values())]
+    for name, model in types.items():
+        title = f"{word.capitalize()} `{name}`" if name else f"{word.capitalize()} without a type"
+        texts += [f"### {title}", " ".join(model["text"].split())]
+        if own := [row for row in rows[name] if row not in shared]:
+            texts.append(_table(own))
+        keys = [row[0].replace(f"{key}.", "") for row in rows[name] if row in shared]
+        if keys := [name for name in keys if "." not in name]:
+            texts.append(f"Further keys, in the first table: {', '.join(keys)}.")
+    return "\n\n".join(texts)
+
+
+def _some(names: list[str], types: Iterable[str]) -> str:
+    """Returns some of the types of a part, as text."""
+    others = [name for name in types if name not in names]
+    if len(others) > 1:
+        return ", ".join(f"`{name}`" for name in names)
+    return " except ".join(["all", *(f"`{name}`" if name else "without a type" for name in others)])
+
+
+def _table(rows: Iterable[Row], heading: str = "", further: Iterable[str] = ()) -> str:
+    """Returns rows as a table, with a further column if it has a heading."""
     cells = list(rows)
-    changes = any(row[4] for row in cells)
-    lines = ["| key | type | default | |" + " mid-run |" * changes, "|---" * (4 + changes) + "|"]
-    lines += [f"| {' | '.join(row[: 4 + changes])} |" for row in cells]
-    return "\n".join(lines)
+    width = 5 if any(row[4] for row in cells) else 4
+    columns = [
+        *("key", "type", "default", "meaning", "mid-run")[:width],
+        *[heading] * bool(heading),
+    ]
+    last = [[text] for text in further] or [[]] * len(cells)
+    lines = [[*row[:width], *end] for row, end in zip(cells, last, strict=True)]
+    return "\n".join(
+        f"| {' | '.join(line)} |" for line in [columns, ["---"] * len(columns), *lines]
+    )
 
 
 def _words(node: Node) -> str:
@@ -134,6 +229,8 @@ def _words(node: Node) -> str:
         return f"mapping, type {_listed(map(_type, node['oneOf']))}"
     if "anyOf" in node:
         return " or ".join(sorted(map(_words, node["anyOf"]), key="null".__eq__))
+    if "const" in node.get("properties", {}).get("type", {}):
+        return f"mapping, type {_listed([_type(node)])}"
     limits = [f"{sign} {_short(node[key])}" for key, sign in _LIMITS.items() if key in node]
     return f"{_KINDS.get(node['type'], node['type'])} {', '.join(limits)}".rstrip()
 
@@ -163,24 +260,31 @@ def _default(node: Node) -> str:
         return "*required*"
     value = node["default"]
     if value and _models(node):
-        return f"`{{type: {value['type']}}}`" if "type" in value else ""
+        keys = node.get("properties", {})  # of a union, the other keys have their own defaults
+        items = [f"{key}: {value[key]}" for key in value if _differs(value, key, keys)]
+        return f"`{{{', '.join(items)}}}`" if items else ""
     return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
 
 
+def _differs(value: Node, key: str, keys: Node) -> bool:
+    return key == "type" or (key in keys and value[key] != keys[key].get("default"))
+
+
 def _type(model: Node) -> str:
-    """Returns the `type` that chooses a model of several."""
-    return str(model["properties"]["type"].get("const", "module:Class"))
+    """Returns the `type` that chooses a model of several; empty for a model without one."""
+    node = model["properties"].get("type")
+    return "" if node is None else str(node.get("const", "module:Class"))
 
 
 def _presets(kind: str) -> str:
     """Returns a table of the presets of a kind, with the first sentence of their comments."""
-    lines = [f"| {kind} | |", "|---|---|"]
+    lines = [f"| {kind} | content |", "|---|---|"]
     for path in sorted((PRESETS / f"{kind}s").glob("*.yaml")):
         content = path.read_text(encoding="utf-8").splitlines()
         comment = takewhile(lambda line: line.startswith("#"), content)
         text = " ".join(line.lstrip("# ") for line in comment)
         sentence, *_ = re.split(r"(?<=\.)\s+(?=[A-Z]|snakemake)", text, maxsplit=1)
-        lines.append(f"| [{path.stem}]({kind}s/{path.name}) | {sentence} |")
+        lines.append(f"| [{path.stem}](../../config/{kind}s/{path.name}) | {sentence} |")
     return "\n".join(lines)
 
 

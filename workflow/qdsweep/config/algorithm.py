@@ -22,9 +22,9 @@ class Bandit(Model):
 
     type: Literal["bandit"]
     reselect: Literal["terminated", "all"] = Field(
-        title="... emitters chosen anew",
+        title="... emitters chosen again",
         default="terminated",
-        description="which emitters are chosen anew after an iteration",
+        description="which emitters are chosen again after an iteration",
     )
     zeta: float = Field(
         title="exploration weight", default=0.05, ge=0, description="weight of exploration in UCB1"
@@ -40,18 +40,18 @@ class RoundRobin(Model):
 
 
 class PluginScheduler(Model):
-    """A scheduler of yours: `Class(archive, emitters, result_archive, **arguments)`.
+    """Your own scheduler: `Class(archive, emitters, result_archive, **arguments)`.
 
-    It is given `add_mode` too if its signature has it. The emitters are those of `all`.
+    It also gets `add_mode` if its signature has it. The emitters are those of `all`.
     """
 
     fixed = "the scheduler is made with it"
     cite: ClassVar[tuple[str, ...]] = ()
 
-    type: str = Field(pattern=TARGET, description="`module:Class`, as for an emitter of yours")
+    type: str = Field(pattern=TARGET, description="`module:Class`, as for your own emitter")
     arguments: dict[str, Any] = Field(
         default={},
-        description="further arguments of the class; they may stand beside `type` as well",
+        description="further arguments of the class; they may also be next to `type`",
     )
 
 
@@ -74,12 +74,12 @@ class Composition(AlgorithmConfig):
         default=False,
         description=(
             "keep the best solutions in a second, elitist archive of the same cells (a grid for a "
-            "proximity archive); metrics and results are then of that one (CMA-MAE)"
+            "proximity archive). Metrics and results then describe that archive (CMA-MAE)"
         ),
     )
     emitters: list[Emitter] = Field(
         min_length=1,
-        description="groups of emitters; `num_emitters` is divided equally among them",
+        description="groups of emitters. `num_emitters` is divided equally among them",
     )
     scheduler: Scheduler = Field(
         default=RoundRobin(type="all"), description="which emitters work in an iteration"
@@ -155,21 +155,21 @@ class Composition(AlgorithmConfig):
         drawing = [emitter for emitter in self.emitters if emitter.draws_first]
         if drawn is not None and any(emitter.begins_at_random(None) for emitter in drawing):
             raise ValueError(
-                f"first_batch = {drawn} and initial_solutions of an emitter: give one of them; "
-                "first_batch is of all emitters together"
+                f"first_batch = {drawn} and initial_solutions of an emitter. Give one of them; "
+                "first_batch counts the solutions of all emitters together"
             )
         count = self.of_each_group(num_emitters) * len(drawing)
         if drawn is not None and drawn < count:
             raise ValueError(
-                f"first_batch = {drawn}: too few for the {count} emitters that share it; give at "
+                f"first_batch = {drawn}: too few for the {count} emitters that share it. Give at "
                 f"least {count}, or fewer emitters (num_emitters)"
             )
         asking = [emitter for emitter in self.emitters if emitter.needs_jacobian]
         if len({emitter.begins_at_random(drawn) for emitter in asking}) > 1:
             raise ValueError(
-                "emitters with a random first batch cannot stand beside others that ask for "
-                "gradients at once: pyribs has no gradients for the former then; leave out "
-                "first_batch and initial_solutions, or the others"
+                "emitters with a random first batch cannot be mixed with emitters that need "
+                "gradients in the first iteration: pyribs has no gradients for the random "
+                "solutions. Leave out first_batch and initial_solutions, or the other emitters"
             )
         for emitter in asking:
             emitter.check_start(emitter.begins_at_random(drawn))
@@ -187,24 +187,24 @@ class Composition(AlgorithmConfig):
     @model_validator(mode="after")
     def _check_parts(self) -> "Composition":
         if isinstance(self.scheduler, Bandit) and self.needs_jacobian:
-            raise ValueError("the bandit scheduler cannot ask for gradients; take scheduler all")
+            raise ValueError("the bandit scheduler cannot ask for gradients. Use scheduler all")
         for emitter in self.emitters:
             if hasattr(emitter, "ranker"):
                 self.archive.check_ranker(emitter.ranker)
         if self.result_archive and not self.archive.takes_result_archive:
             raise ValueError(
-                f"a {self.archive.type} archive keeps its elites itself; set result_archive: false"
+                f"a {self.archive.type} archive keeps its elites itself. Set result_archive: false"
             )
         return self
 
 
 class PluginAlgorithm(AlgorithmConfig):
-    """An algorithm of yours: a function that returns a scheduler, or an `Algorithm`.
+    """Your own algorithm: a function that returns a scheduler, or an `Algorithm`.
 
-    It is called with its arguments, and with what its signature asks for by name: any of
-    solution_dim, measure_dim, ranges, dims, cells, x0, step, objective_range, qd_score_offset,
-    extra_fields, num_emitters, batch_size and seed. A scheduler is anything with `ask`, `tell` and
-    an `archive` that pickles.
+    Further arguments are those that its signature asks for by name: any of solution_dim,
+    measure_dim, ranges, dims, cells, x0, step, objective_range, qd_score_offset, extra_fields,
+    num_emitters, batch_size and seed. A scheduler is anything with `ask`, `tell` and an `archive`
+    that pickles.
     """
 
     code = "qdsweep.algorithms.plugin:make"
@@ -216,7 +216,7 @@ class PluginAlgorithm(AlgorithmConfig):
     )
     arguments: dict[str, Any] = Field(
         default={},
-        description="further arguments of the function; they may stand beside `type` as well",
+        description="further arguments of the function; they may also be next to `type`",
         json_schema_extra=NOW,
     )
 

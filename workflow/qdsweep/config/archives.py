@@ -11,9 +11,9 @@ FIXED = ("boxes", "centroids")
 
 
 class _ArchiveKind(Model):
-    """Facts about an archive kind. A kind has the name of the pyribs class that it stands for."""
+    """Facts about an archive kind. A kind has the name of its pyribs class."""
 
-    fixed = "the archive is made with it, and what it keeps depends on it"
+    fixed = "the archive is made with it, and its elites depend on it"
     # The kind of its cells. "boxes": a grid of equal cells. "centroids", "boundaries": archive.npz
     # has an array of this name (boundaries move during a run). None: there are no cells. "own":
     # only the user's class knows.
@@ -45,7 +45,7 @@ class _ArchiveKind(Model):
         """
         if ranker not in self.rankers:
             raise ValueError(
-                f"ranker {ranker} does not work with a {self.type} archive; take "
+                f"ranker {ranker} does not work with a {self.type} archive. Use "
                 f"{' or '.join(self.rankers)}, or another archive"
             )
 
@@ -68,15 +68,14 @@ class _Annealed(_ArchiveKind):
         default=None,
         ge=0,
         le=1,
-        description="CMA-MAE's threshold update; null for plain elitism",
+        description="learning rate of the thresholds of CMA-MAE; null: plain elitism",
         json_schema_extra=NOW,
     )
     threshold_min: float | None = Field(
         title="first threshold",
         default=None,
         description=(
-            "CMA-MAE's first threshold; null for the lowest objective of the domain "
-            "[objective units]"
+            "first threshold of CMA-MAE; null: the lowest objective of the domain [objective units]"
         ),
     )
 
@@ -170,19 +169,19 @@ class DNSArchive(_ArchiveKind):
 
 
 class PluginArchive(_ArchiveKind):
-    """An archive of yours: `Class(**arguments)` and what its signature asks for by name.
+    """Your own archive: `Class(**arguments)`, and the arguments that its signature asks for.
 
-    That is any of solution_dim, measure_dim, dims, cells, ranges, qd_score_offset, extra_fields
-    and seed. A subclass of pyribs' GridArchive or CVTArchive that leaves `index_of` alone keeps its
-    cells in figures and coverage; any other archive is one without cells.
+    These are any of solution_dim, measure_dim, dims, cells, ranges, qd_score_offset, extra_fields
+    and seed. A subclass of pyribs' GridArchive or CVTArchive that does not change `index_of` keeps
+    its cells in figures and coverage. Any other archive has no cells.
     """
 
     cells = "own"
 
-    type: str = Field(pattern=TARGET, description="`module:Class`, as for an emitter of yours")
+    type: str = Field(pattern=TARGET, description="`module:Class`, as for your own emitter")
     arguments: dict[str, Any] = Field(
         default={},
-        description="further arguments of the class; they may stand beside `type` as well",
+        description="further arguments of the class; they may also be next to `type`",
     )
 
     @property
@@ -214,4 +213,4 @@ ARCHIVES: dict[str, type[_ArchiveKind]] = {
 GEOMETRY: tuple[str, ...] = tuple(
     kind.cells for kind in ARCHIVES.values() if kind.cells not in (None, "boxes")
 )
-"""The arrays of archive.npz that say where cells lie."""
+"""The arrays of archive.npz with the places of cells."""

@@ -1,4 +1,4 @@
-"""The base of every config model (strict, immutable, documented), and the types of swept values."""
+"""The base of all config models (strict, immutable, documented), and the types of swept values."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ class Model(BaseModel):
     """A config model. It refuses unknown keys and values of another type.
 
     Every field has a `description`, which ends with the unit in brackets if there is one.
-    `config/README.md` and the JSON schemas are generated from these descriptions.
+    `docs/reference/` and the JSON schemas are generated from these descriptions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -52,7 +52,7 @@ Interval = Annotated[tuple[float, float], AfterValidator(ordered)]
 
 
 TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
-"""What a `type` looks like that names something of the user's: `module:name`."""
+"""The form of a `type` that names the user's code: `module:name`."""
 
 
 def own_or_type(value: Any) -> str:

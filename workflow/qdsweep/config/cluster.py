@@ -21,8 +21,8 @@ LIBRARIES = {"ray": "ray", "mpi": "mpi4py"}
 class DaskCluster(Model):
     """An existing Dask cluster: a lab's, or one made by dask-jobqueue or on Kubernetes.
 
-    The runs use all its workers, also those that come later, share them fairly and leave them as
-    they found them. Every worker needs qdsweep in the run's version.
+    The runs use all its workers, including later ones, share them fairly and do not change them.
+    Every worker needs qdsweep in the run's version.
     """
 
     address: str | None = Field(
@@ -30,7 +30,8 @@ class DaskCluster(Model):
         description="address of its scheduler, tls://HOST:PORT or tcp://HOST:PORT",
     )
     scheduler_file: str | None = Field(
-        default=None, description="the file that `dask scheduler --scheduler-file` writes, instead"
+        default=None,
+        description="instead of `address`: the file that `dask scheduler --scheduler-file` writes",
     )
     tls_ca_file: str | None = Field(
         default=None, description="PEM file of the authority whose certificates are accepted"
@@ -76,7 +77,8 @@ class RayCluster(Model):
     """An existing Ray cluster.
 
     Each worker of a run is an actor with one of its cores, so that Ray itself shares it between
-    runs and others. It is left as it was found. Every node needs qdsweep in the run's version.
+    runs and others. The run does not change the cluster. Every node needs qdsweep in the run's
+    version.
     """
 
     address: str | None = Field(
@@ -88,7 +90,7 @@ class RayCluster(Model):
         ),
     )
     workers: int | None = Field(
-        default=None, ge=1, description="workers of a run there; it goes with `address`"
+        default=None, ge=1, description="workers of a run there; needed with `address`"
     )
 
     @model_validator(mode="after")
@@ -104,8 +106,8 @@ class Cluster(Model):
     engine: Literal["auto", "serial", "processes", "dask", "ray", "mpi"] = Field(
         default="auto",
         description=(
-            "what evaluates a batch; auto: serial with one worker, processes with more, dask over "
-            "several nodes"
+            "the engine that evaluates a batch; auto: serial with one worker, processes with "
+            "more, dask over several nodes"
         ),
     )
     nodes: int = Field(default=1, ge=1, description="nodes of a run's Slurm job")
@@ -119,22 +121,22 @@ class Cluster(Model):
     )
     mem_mb_per_worker: int = Field(default=500, ge=1, description="memory of each worker [MB]")
     runtime_min: int = Field(
-        default=60, ge=1, description="wall time of a run's Slurm job, whole minutes [min]"
+        default=60, ge=1, description="time limit of a run's Slurm job, whole minutes [min]"
     )
     gpus: int = Field(default=0, ge=0, description="GPUs on each node of a run's Slurm job")
     image: str = Field(
         default="containers/qdsweep.sif",
         min_length=1,
         description=(
-            "image that every job runs in with `--sdm apptainer`: a file (.sif), relative to the "
-            "working directory or to the project's folder, or a URL that Apptainer takes"
+            "image of all jobs with `--sdm apptainer`: a file (.sif), relative to the working "
+            "directory or the project's folder, or a URL for Apptainer"
         ),
     )
     interface: str | None = Field(
         default=None,
         description=(
-            "network interface that workers of other nodes connect to, such as ib0; null for the "
-            "one that the system takes"
+            "network interface that workers of other nodes connect to, such as ib0; null: the "
+            "choice of the system"
         ),
     )
     extra: str = Field(
@@ -146,8 +148,8 @@ class Cluster(Model):
     dashboard: bool = Field(
         default=False,
         description=(
-            "engine dask: show Dask's dashboard on loopback of the run's first node; run.log has "
-            "its address. Whoever has an account there can look at it while the run lasts"
+            "engine dask: show Dask's dashboard on loopback of the run's first node. run.log has "
+            "its address. Every user with an account there can see it during the run"
         ),
     )
     dask: DaskCluster = Field(
@@ -163,7 +165,7 @@ class Cluster(Model):
         default=None,
         gt=0,
         description=(
-            "stop a run after so long, to go on with the next attempt; null for the end of the "
+            "stop a run after this time, and resume it in the next attempt; null: the end of the "
             "Slurm job, if there is one [s]"
         ),
     )
@@ -173,7 +175,7 @@ class Cluster(Model):
         if self.engine == "serial" and self.workers > 1:
             raise ValueError(
                 f"engine = serial has one worker, not nodes = {self.nodes} with workers_per_node = "
-                f"{self.workers_per_node}; take another engine, or auto"
+                f"{self.workers_per_node}. Use another engine, or auto"
             )
         if self.dask.is_there and (self.engine != "dask" or self.nodes > 1):
             raise ValueError(
@@ -181,28 +183,32 @@ class Cluster(Model):
                 f"(for the main process), not engine = {self.engine} and nodes = {self.nodes}"
             )
         if self.mpi.launcher is not None and self.engine != "mpi":
-            raise ValueError(f"mpi.launcher is of engine = mpi, not of engine = {self.engine}")
+            raise ValueError(
+                f"mpi.launcher is a key of engine = mpi, not of engine = {self.engine}"
+            )
         if self.ray.address is not None and (
             self.engine != "ray" or self.nodes > 1 or self.workers_per_node > 1
         ):
             raise ValueError(
-                "ray names an existing Ray cluster, which needs engine = ray, and nodes = 1 "
-                "with workers_per_node = 1 (for the main process), not engine = "
-                f"{self.engine}, nodes = {self.nodes} and workers_per_node = "
-                f"{self.workers_per_node}; ray.workers says how many"
+                "ray names an existing Ray cluster, which needs engine = ray, and nodes = 1 with "
+                f"workers_per_node = 1 (for the main process), not engine = {self.engine}, nodes = "
+                f"{self.nodes} and workers_per_node = {self.workers_per_node}. Set the number "
+                "of workers with ray.workers"
             )
         if self.dashboard and self.engine_name != "dask":
-            raise ValueError(f"dashboard is Dask's, and the engine is {self.engine_name}")
+            raise ValueError(
+                f"dashboard is a key of engine dask, and the engine is {self.engine_name}"
+            )
         if self.engine == "processes" and self.nodes > 1:
             raise ValueError(
-                f"engine processes works on one node, not on nodes = {self.nodes}; take engine "
+                f"engine processes works on one node, not on nodes = {self.nodes}. Use engine "
                 "dask, or auto"
             )
         return self
 
     @property
     def engine_name(self) -> str:
-        """The engine that `auto` stands for."""
+        """The engine that `auto` selects."""
         if self.engine != "auto":
             return self.engine
         if self.nodes > 1:

@@ -20,7 +20,17 @@ from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import quoted, read_preset
-from qdsweep.config.keys import PRESETS, Change, Path, dotted, key_paths, refuse_fixed, resolve
+from qdsweep.config.keys import (
+    PRESETS,
+    Change,
+    Path,
+    aliases_in,
+    dotted,
+    key_paths,
+    refuse_fixed,
+    resolve,
+    with_alias,
+)
 from qdsweep.errors import BadInput
 
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
@@ -43,7 +53,7 @@ _OWN: tuple[tuple[Path, type[Model]], ...] = (
 
 @dataclass
 class _Draft:
-    """Raw values, and where each comes from, for messages."""
+    """Raw values, and the source of each for messages."""
 
     data: dict[str, Any] = field(default_factory=dict)
     sources: dict[Path, str] = field(default_factory=dict)
@@ -55,8 +65,12 @@ class _Draft:
             if isinstance(old, dict) and value.get("type", old.get("type")) != old.get("type"):
                 old.clear()
                 self.sources = {k: v for k, v in self.sources.items() if k[: len(path)] != path}
+            own = aliases_in(path)
             for key, item in value.items():
-                self.put((*path, str(key)), item, source)
+                if key in own and own[key] in value:
+                    both = f"{dotted((*path, own[key]))} and {dotted((*path, key))}"
+                    raise BadInput(f"{source}: {both} are one key; write one of them")
+                self.put((*path, own.get(key, str(key))), item, source)
             return
         node: Any = self.data
         for part, following in itertools.pairwise(path):
@@ -69,7 +83,9 @@ class _Draft:
             if path in pair and value is not None:
                 other = pair[pair.index(path) - 1]
                 if node.pop(other[-1], None) is not None and source in self._sources_of(other):
-                    raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
+                    raise BadInput(
+                        f"{source}: give one of {with_alias(pair[0])} and {with_alias(pair[1])}"
+                    )
         if value is not None:
             self._replace_first(path, value, source)
         node[path[-1]] = value
@@ -122,7 +138,7 @@ class _Draft:
                 f"{source}: {dotted(folded[:-1])} = {quoted(arguments)}: a mapping is expected"
             )
         if key in arguments and self.sources.get(folded, source) == source:
-            raise BadInput(f"{source}: {dotted(inline)} stands in `arguments` too; write it once")
+            raise BadInput(f"{source}: {dotted(inline)} is also in `arguments`. Write it once")
         arguments[key] = node.pop(key)
         for old in [old for old in self.sources if old[: len(inline)] == inline]:
             self.sources[(*folded, *old[len(inline) :])] = self.sources.pop(old)
@@ -182,7 +198,9 @@ def read_domain(name: str) -> Domain:
         BadInput: There is none, or a key or value of it is wrong.
     """
     data, source = _preset("domain", name)
-    domain: Domain = _part("domain", data, source or name)
+    draft = _Draft()
+    draft.put(("domain",), data, source or name)
+    domain: Domain = _part("domain", draft.data["domain"], source or name)
     return domain
 
 
@@ -271,7 +289,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
                     continue
                 raise BadInput(f"{file}: {error}") from None
             if draft.sources.get(path) == file:
-                raise BadInput(f"{file}: the key {dotted(path)} is given twice, also as {name}")
+                raise BadInput(f"{file}: the key {with_alias(path)} is given twice, also as {name}")
             draft.put(path, value, file)
     return draft
 

@@ -32,7 +32,7 @@ class Convolutional(Model):
 class Atari(PolicyDomain):
     """A game of the Arcade Learning Environment (`make extras`), of which each frame is a step.
 
-    Its measures see the 128 bytes of the console's memory as they are, 0 to 255.
+    Its measures use the 128 bytes of the console's memory without scaling, 0 to 255.
     """
 
     code = "qdsweep.domains.atari:AtariGame"
@@ -44,8 +44,9 @@ class Atari(PolicyDomain):
     observation: Literal["ram", "screen"] = Field(
         default="ram",
         description=(
-            "what the policy sees, scaled to 0 to 1: the 128 bytes of memory, or the last four "
-            "screens, each 84 x 84 pixels of grey, the brighter of two frames (Mnih et al. 2015)"
+            "the observation of the policy, scaled to 0 to 1: the 128 bytes of memory, or the "
+            "last four screens of 84 x 84 grey pixels, the brighter of two frames (Mnih et al. "
+            "2015)"
         ),
     )
     frame_skip: int = Field(
@@ -56,30 +57,31 @@ class Atari(PolicyDomain):
         ge=0,
         lt=1,
         description=(
-            "sticky actions (Machado et al. 2018): the probability of each frame that the action "
-            "before is taken once more, drawn from the evaluation's seed"
+            "sticky actions (Machado et al. 2018): probability, for each frame, that the previous "
+            "action is repeated; drawn from the evaluation's seed"
         ),
     )
     full_action_space: bool = Field(
-        default=False, description="all 18 actions of a joystick, or only those that the game knows"
+        default=False,
+        description="true: all 18 actions of a joystick; false: only the actions of the game",
     )
     max_frames: int = Field(
         default=108_000,
         ge=1,
         le=2**31 - 1,  # the emulator counts them in 32 bits
-        description="the longest episode: half an hour of play [frames]",
+        description="maximum length of an episode, by default half an hour of play [frames]",
     )
     episodes: int = Field(
         default=1, ge=1, description="episodes that an evaluation averages [episodes]"
     )
     policy: Annotated[Linear | MLP | Convolutional, Field(discriminator="type")] = Field(
-        default=Linear(type="linear"), description="what maps observations to actions"
+        default=Linear(type="linear"), description="the policy, which maps observations to actions"
     )
     measures: list[Measure] = Field(min_length=1, description="the measures, in order")
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: the ALE's, and of what its policies are."""
+        """The keys of its papers: the ALE's, and those of its policies."""
         network = ("mnih2013playing",) if isinstance(self.policy, Convolutional) else ()
         return ("bellemare2013arcade", "machado2018revisiting", *network, *self.cite)
 
@@ -88,8 +90,8 @@ class Atari(PolicyDomain):
         """Screens are large."""
         if self.observation == "screen":
             return (
-                "its policies see screens, and a record of 28,224 numbers a decision is too large "
-                "(observation: ram can be learned from)"
+                "its observations are screens, and a record of 28,224 numbers per decision is too "
+                "large. Use observation: ram"
             )
         return ""
 
@@ -117,11 +119,11 @@ class Atari(PolicyDomain):
     def _check_parts(self) -> "Atari":
         if isinstance(self.policy, Convolutional) and self.observation == "ram":
             raise ValueError(
-                "a convolutional policy sees screens: set observation: screen, or take a policy "
+                "a convolutional policy needs screens. Set observation: screen, or use a policy "
                 "of type linear or mlp"
             )
         if any(measure.measure == "contact" for measure in self.measures):
-            raise ValueError("the measure contact is one of robots; a game has no such parts")
+            raise ValueError("the measure contact is for robots only: a game has no body parts")
         return self
 
 
@@ -158,7 +160,7 @@ class _Benchmark(DomainConfig):
     @property
     def why_no_experience(self) -> str:
         """Nothing is played."""
-        return "it is a function, which plays no episodes"
+        return "it is a function without episodes"
 
 
 class LinearProjection(_Benchmark):
@@ -174,7 +176,9 @@ class LinearProjection(_Benchmark):
     solution_dim: int = Field(
         default=100, ge=2, description="parameters of a solution, at least one for each half"
     )
-    step: float = Field(default=0.5, gt=0, description="natural mutation scale [parameter units]")
+    step: float = Field(
+        default=0.5, gt=0, description="standard deviation of a typical mutation [parameter units]"
+    )
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -199,7 +203,9 @@ class Arm(_Benchmark):
 
     type: Literal["arm"]
     solution_dim: int = Field(default=100, ge=1, description="joints, each with a unit link")
-    step: float = Field(default=0.1, gt=0, description="natural mutation scale [rad]")
+    step: float = Field(
+        default=0.1, gt=0, description="standard deviation of a typical mutation [rad]"
+    )
 
     @property
     def known_solution_dim(self) -> int:
@@ -222,14 +228,16 @@ class LunarLander(DomainConfig):
     episodes: int = Field(
         default=1, ge=1, description="landings that an evaluation averages [episodes]"
     )
-    step: float = Field(default=1.0, gt=0, description="natural mutation scale [weight units]")
+    step: float = Field(
+        default=1.0, gt=0, description="standard deviation of a typical mutation [weight units]"
+    )
     evaluation_seed: (
         Literal["fixed", "iteration", "solution"] | Annotated[int, Field(ge=0, lt=2**32)]
     ) = Field(
         default="fixed",
         description=(
-            "the terrain and the wind's seed: fixed, iteration, solution, or a number (that very "
-            "seed for all; pyribs' example has 52)"
+            "the seed of terrain and wind: fixed, iteration, solution, or a number (that seed for "
+            "all evaluations; pyribs' example has 52)"
         ),
     )
 
@@ -252,8 +260,8 @@ class LunarLander(DomainConfig):
     def why_no_experience(self) -> str:
         """Its own code plays it, and is optimised for speed."""
         return (
-            "it plays pyribs' example without a record of the steps (rl_lunar_lander, of the type "
-            "gymnasium, has one, for learners of discrete actions)"
+            "it plays pyribs' example without a record of the steps. rl_lunar_lander, of type "
+            "gymnasium, has a record, for learners of discrete actions"
         )
 
 
@@ -275,7 +283,7 @@ class Wrapper(Model):
 
 
 class Gymnasium(PolicyDomain):
-    """Any gymnasium environment; observations of another space than Box are flattened."""
+    """Any gymnasium environment; observations of spaces other than Box are flattened."""
 
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
     own_libraries = ("gymnasium", "box2d", "mujoco")
@@ -293,23 +301,25 @@ class Gymnasium(PolicyDomain):
         default={}, description="arguments of the environment, as for gymnasium.make"
     )
     wrappers: list[Wrapper] = Field(
-        default=[], description="what the environment is wrapped in, the innermost first"
+        default=[], description="wrappers of the environment, the innermost first"
     )
     max_episode_steps: int | None = Field(
         default=None,
         ge=1,
-        description="the longest episode; null for the environment's own limit [steps]",
+        description="maximum length of an episode; null: the environment's own limit [steps]",
     )
     episodes: int = Field(
         default=1, ge=1, description="episodes that an evaluation averages [episodes]"
     )
     policy: Annotated[Linear | MLP, Field(discriminator="type")] = Field(
-        default=Linear(type="linear"), description="what maps observations to actions"
+        default=Linear(type="linear"), description="the policy, which maps observations to actions"
     )
     normalize_observations: bool = Field(
         default=False,
-        description="normalise what the policy sees by mean and standard deviation of all "
-        "observations of the earlier iterations; archive.npz has an elite's own",
+        description=(
+            "normalise the observations by mean and standard deviation of all observations of the "
+            "earlier iterations. archive.npz has those of each elite"
+        ),
     )
     measures: list[Measure] = Field(min_length=1, description="the measures, in order")
 
@@ -342,14 +352,17 @@ class Gymnasium(PolicyDomain):
 
     @property
     def why_no_experience(self) -> str:
-        """What a policy sees must stay the same as long as something learns from it."""
+        """Learners need observations whose scale does not change."""
         if self.normalize_observations:
-            return "normalize_observations changes what its policies see all the time"
+            return (
+                "with normalize_observations, the scale of its observations changes in every "
+                "iteration"
+            )
         return ""
 
 
 class Plugin(DomainConfig):
-    """A domain of yours: `Class(**arguments)`, an object with the attributes of a Domain."""
+    """Your own domain: `Class(**arguments)`, an object with the attributes of a Domain."""
 
     code = "qdsweep.domains.plugin:make_plugin"
     has_episodes = True

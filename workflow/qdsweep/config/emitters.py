@@ -27,14 +27,14 @@ ES_ARGUMENTS: dict[str, dict[str, type]] = {
 }
 # Parts of pyribs that do not work, or not with the same archive digest each time.
 REFUSED = {
-    "pycma_es": "pycma_es does not pickle, so a run could not be resumed; take cma_es",
+    "pycma_es": "pycma_es does not pickle, so a run could not be resumed. Use cma_es",
     "bayesian_opt": (
         "the Bayesian-optimisation emitter gives two results for one seed, so a run could not be "
-        "repeated; take evolution_strategy"
+        "repeated. Use evolution_strategy"
     ),
     "density": (
-        "density needs pyribs' DensityArchive, which keeps no elites, and with which the emitters "
-        "of pyribs 0.12 do not work; take ranker nov with a proximity archive"
+        "density needs pyribs' DensityArchive. It keeps no elites, and the emitters of pyribs "
+        "0.12 do not work with it. Use ranker nov with a proximity archive"
     ),
 }
 
@@ -104,14 +104,14 @@ class _Initial(EmitterKind):
         default=0,
         ge=0,
         description=(
-            "size of the first batch, drawn from N(x0, I), which counts towards the budget; 0 "
-            "mutates x0 as pyribs does by default; `first_batch` is that of all emitters together "
+            "size of the first batch, drawn from N(x0, I), which counts towards the budget; 0: "
+            "mutants of x0, pyribs' default. `first_batch` is the size for all emitters together "
             "[solutions per emitter]"
         ),
     )
     bounds: Interval | None = Field(
         default=None,
-        description="lower and upper bound of every parameter, or null for none [parameter units]",
+        description="lower and upper bound of every parameter; null: none [parameter units]",
     )
 
     def first_batch(self, batch_size: int) -> int:
@@ -135,7 +135,7 @@ class Gaussian(_Initial):
         default=None,
         gt=0,
         description=(
-            "standard deviation of the noise; null for the domain's `step` [parameter units]"
+            "standard deviation of the noise; null: the domain's `mutation_scale` [parameter units]"
         ),
         json_schema_extra=NOW,
     )
@@ -153,7 +153,7 @@ class IsoLine(_Initial):
         default=None,
         gt=0,
         description=(
-            "standard deviation of the isotropic noise; null for the domain's `step` "
+            "standard deviation of the isotropic noise; null: the domain's `mutation_scale` "
             "[parameter units]"
         ),
         json_schema_extra=NOW,
@@ -203,7 +203,7 @@ class _Adaptive(EmitterKind):
     )
     bounds: Interval | None = Field(
         default=None,
-        description="lower and upper bound of every parameter, or null for none [parameter units]",
+        description="lower and upper bound of every parameter; null: none [parameter units]",
     )
 
     @property
@@ -215,7 +215,7 @@ class _Adaptive(EmitterKind):
     @property
     def fixed_batch(self) -> str:
         """Why its batch size cannot change while a run lasts; empty where it can."""
-        return "lm_ma_es has vectors by it" if self.es == "lm_ma_es" else ""
+        return "the vectors of lm_ma_es depend on it" if self.es == "lm_ma_es" else ""
 
     @field_validator("es", "ranker", mode="before")
     @classmethod
@@ -256,7 +256,7 @@ class EvolutionStrategy(_Adaptive):
         title="initial step size",
         default=None,
         gt=0,
-        description="initial step size; null for the domain's `step` [parameter units]",
+        description="initial step size; null: the domain's `mutation_scale` [parameter units]",
         json_schema_extra=RESTART,
     )
 
@@ -273,7 +273,7 @@ class EvolutionStrategy(_Adaptive):
             return
         if solution_dim < 2:
             raise ValueError(
-                f"{self.es} cannot adapt a solution of {solution_dim} parameter; take emitters of "
+                f"{self.es} cannot adapt a solution of {solution_dim} parameter. Use emitters of "
                 "type gaussian (algorithm map_elites)"
             )
         if self.es == "lm_ma_es" and batch_size > solution_dim:
@@ -333,8 +333,8 @@ class GradientOperator(_Initial):
         default=None,
         gt=0,
         description=(
-            "standard deviation of the noise before the gradient step; null for the domain's "
-            "`step` [parameter units]"
+            "standard deviation of the noise before the gradient step; null: the domain's "
+            "`mutation_scale` [parameter units]"
         ),
         json_schema_extra=NOW,
     )
@@ -367,8 +367,8 @@ class GradientOperator(_Initial):
         """Refuses to mix two elites where there are none; see `EmitterKind`."""
         if self.operator_type == "iso_line_dd" and not at_random:
             raise ValueError(
-                "operator_type iso_line_dd mixes two elites, and there are none at first: give a "
-                "random first batch (initial_solutions, or first_batch)"
+                "operator_type iso_line_dd mixes two elites, and the first iteration has none. "
+                "Give a random first batch (initial_solutions, or first_batch)"
             )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
@@ -381,7 +381,7 @@ class GradientOperator(_Initial):
 
 
 class PluginEmitter(EmitterKind):
-    """An emitter of yours: `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`."""
+    """Your own emitter: `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`."""
 
     title = "emitters of the class"
 
@@ -392,7 +392,7 @@ class PluginEmitter(EmitterKind):
     )
     arguments: dict[str, Any] = Field(
         default={},
-        description="further arguments of the class; they may stand beside `type` as well",
+        description="further arguments of the class; they may also be next to `type`",
         json_schema_extra=NOW,
     )
 

@@ -1,6 +1,6 @@
-"""Episodes: the policy that acts in them, and their measures.
+"""Episodes: their policies and measures.
 
-The module also has the keys of every domain, and facts about the domain.
+The module also has the keys and facts of every domain.
 """
 
 from collections import Counter
@@ -69,17 +69,17 @@ class Measure(Model):
         "episode_length",
     ] = Field(
         description=(
-            "what is measured; fraction_above is the share of steps in which the component is "
-            "above `threshold`, contact (MuJoCo, PyBullet) the share of steps at whose end `geom` "
-            "touches the floor, episode_length counts steps (Atari: frames)"
+            "the measured quantity. `fraction_above` is the share of steps with the component "
+            "above `threshold`. `contact` (MuJoCo, PyBullet) is the share of steps at whose end "
+            "`geom` touches the floor. `episode_length` is the number of steps (Atari: frames)"
         )
     )
     component: int | None = Field(
         default=None,
         ge=0,
         description=(
-            "which component of the observation or action; of a discrete action, the action "
-            "itself, and its mean is the share of steps that take it"
+            "the component of the observation or action. For discrete actions: the number of an "
+            "action, whose mean is the share of steps that take it"
         ),
     )
     threshold: float | None = Field(
@@ -95,7 +95,9 @@ class Measure(Model):
     )
     range: Interval = Field(description="lower and upper end [measure units]")
     name: str | None = Field(
-        default=None, min_length=1, description="the label in tables and figures; null for its own"
+        default=None,
+        min_length=1,
+        description="the label in tables and figures; null: an automatic one",
     )
 
     @property
@@ -118,7 +120,7 @@ class Measure(Model):
 
 
 class DomainConfig(Model):
-    """Keys and facts of every domain. The value None stands for the domain's own value."""
+    """Keys and facts of every domain. None is the domain's own value."""
 
     fixed = "the domain is made with it"
     # Part of every run id. It is raised when the domain's code gives other results.
@@ -141,7 +143,7 @@ class DomainConfig(Model):
     solution_text: ClassVar[str] = "with {solution_dim} parameters"
     own_papers: ClassVar[tuple[str, ...]] = ()
 
-    type: str = Field(description="which domain: a built-in one or a `module:Class` of yours")
+    type: str = Field(description="the domain: a built-in one or your own `module:Class`")
     name: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
@@ -149,42 +151,41 @@ class DomainConfig(Model):
     )
     title: str = Field(
         default="",
-        description="what the methods paragraph calls it; empty for words of the type, or the name",
+        description="its name in the methods paragraph; empty: the words of its type, or its name",
     )
     cite: list[str] = Field(
         default=[],
         description=(
-            "its papers besides those of its type, for the methods paragraph: keys of "
+            "its papers in addition to those of its type, for the methods paragraph: keys of "
             "references.bib"
         ),
     )
     ranges: list[Interval] | None = Field(
         default=None,
         description=(
-            "lower and upper end of each measure, in order; null for the domain's own "
-            "[measure units]"
+            "lower and upper end of each measure, in order; null: the domain's own [measure units]"
         ),
     )
     objective_range: Interval | None = Field(
         default=None,
         description=(
-            "lowest and best objective; the lowest gives the QD-score offset; null for the "
-            "domain's own [objective units]"
+            "lowest and best objective; the lowest is the QD-score offset; null: the domain's own "
+            "[objective units]"
         ),
     )
     x0: float | list[float] | None = Field(
         default=None,
         description=(
-            "where a search starts: one value for every parameter, or a list of them; null for "
-            "the domain's own, 0 unless it says otherwise [parameter units]"
+            "the start of the search: one value for all parameters, or a list with one value "
+            "each; null: the domain's own, usually 0 [parameter units]"
         ),
     )
     step: float | None = Field(
         default=None,
         gt=0,
         description=(
-            "natural mutation scale, the default of sigma, sigma0 and iso_sigma; null for the "
-            "domain's own [parameter units]"
+            "standard deviation of a typical mutation, the default of sigma, sigma0 and "
+            "iso_sigma; null: the domain's own [parameter units]"
         ),
     )
     evaluation_seed: (
@@ -192,9 +193,9 @@ class DomainConfig(Model):
     ) = Field(
         default="solution",
         description=(
-            "the seeds of the evaluations: fixed (one for the whole run, from the run's seed), "
-            "iteration (a new one each iteration), solution (each its own), or a number (that "
-            "very seed for all)"
+            "the seeds of the evaluations. `fixed` is one seed for the run, derived from the "
+            "run's seed. `iteration` and `solution` are a new seed for each of them. A number is "
+            "the seed of all evaluations"
         ),
     )
 
@@ -274,18 +275,20 @@ class PolicyDomain(DomainConfig):
     solution_text = "with {self.policy.title} of {solution_dim} weights"
 
     objective_range: Interval = Field(
-        description="lowest and best return; the lowest gives the QD-score offset [return]"
+        description="lowest and best return; the lowest is the QD-score offset [return]"
     )
     # It allows more than that of other domains, which have no network.
     x0: float | list[float] | Literal["xavier"] | None = Field(  # type: ignore[assignment]
         default=None,
         description=(
-            "where a search starts: one value for every weight, or a list of them; xavier for a "
-            "random network of Glorot & Bengio (2010) without biases, one for each run, drawn from "
-            "its seed; null for 0 [weight units]"
+            "the start of the search: one value for all weights, or a list with one value each; "
+            "null: 0. `xavier` is a random network of Glorot & Bengio (2010) without biases, "
+            "drawn from the seed of the run [weight units]"
         ),
     )
-    step: float = Field(default=0.5, gt=0, description="natural mutation scale [weight units]")
+    step: float = Field(
+        default=0.5, gt=0, description="standard deviation of a typical mutation [weight units]"
+    )
 
     @property
     def measure_dim(self) -> int:
@@ -314,7 +317,8 @@ def require_episodes(domain: DomainConfig) -> None:
     """
     if not domain.has_episodes:
         raise BadInput(
-            f"the domain {domain.name or domain.type} (type {domain.type}) has no episodes that "
-            "could be rendered; the types gymnasium, atari and lunar_lander do, and a class of "
-            "yours that plays in what gymnasium.make makes, or has render(solution, seed)"
+            f"the domain {domain.name or domain.type} (type {domain.type}) has no episodes to "
+            "render. The types gymnasium, atari and lunar_lander have episodes. Your own class "
+            "has them if it uses an environment of gymnasium.make, or has a method "
+            "render(solution, seed)"
         )

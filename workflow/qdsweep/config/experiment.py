@@ -1,4 +1,4 @@
-"""The experiment: what is computed. Where it is computed is the cluster's part."""
+"""The experiment: what is computed. The cluster decides where it is computed."""
 
 import math
 from itertools import pairwise
@@ -17,8 +17,10 @@ from qdsweep.config.rl import ReinforcementLearning
 MODEL_VERSION = 1
 
 
-# The keys that say when a run ends; an experiment has exactly one of them.
+# The keys of the budget. An experiment has exactly one of them.
 BUDGETS = ("iterations", "evaluations", "steps")
+# Their names in a sweep.
+BUDGET_NAMES = (*BUDGETS, "env_steps")
 
 
 class ArchiveSize(Model):
@@ -53,13 +55,14 @@ class OnFailure(Model):
 
     objective: float = Field(
         description=(
-            "its objective; its measures are the lower ends of their ranges [objective units]"
+            "the objective of such a solution; its measures are the lower ends of their ranges "
+            "[objective units]"
         )
     )
 
 
 class ReloadFile(Model):
-    """How often the reload file is written. Never changes a result."""
+    """How often the reload file is written. It never changes a result."""
 
     max_cost: float = Field(
         default=0.01,
@@ -67,11 +70,11 @@ class ReloadFile(Model):
         le=1,
         description="share of the run's time that saving may take [fraction]",
     )
-    min_seconds: float = Field(default=1.0, ge=0, description="least time between two saves [s]")
+    min_seconds: float = Field(default=1.0, ge=0, description="minimum time between two saves [s]")
     max_seconds: float = Field(
         default=600.0,
         gt=0,
-        description="longest time between two saves: the most that a kill can lose [s]",
+        description="maximum time between two saves, and so the most that a kill can lose [s]",
     )
 
     @model_validator(mode="after")
@@ -107,13 +110,15 @@ class Experiment(Model):
         default=None,
         ge=1,
         description=(
-            "random solutions that the first iteration begins with, drawn from N(x0, I) and shared "
-            "among the emitters that have `initial_solutions`, in place of that key; other "
-            "algorithms pass it over [solutions]"
+            "random solutions of the first iteration, drawn from N(x0, I) and shared among the "
+            "emitters with the key `initial_solutions`, which it replaces. Other algorithms "
+            "ignore it [solutions]"
         ),
     )
     iterations: int | None = Field(
-        default=None, ge=1, description="the budget: ask - evaluate - tell [iterations]"
+        default=None,
+        ge=1,
+        description="the budget in iterations, each of ask, evaluate and tell [iterations]",
     )
     evaluations: int | None = Field(
         default=None,
@@ -127,8 +132,8 @@ class Experiment(Model):
         default=None,
         ge=1,
         description=(
-            "the budget in steps of the environment: the run ends with the first iteration that "
-            "reaches it [steps]"
+            "the budget in environment steps: the run ends with the first iteration that reaches "
+            "it [steps]"
         ),
     )
     seed: int = Field(
@@ -137,30 +142,32 @@ class Experiment(Model):
     cpu_baseline: Literal["avx2", "native"] = Field(
         default="avx2",
         description=(
-            "avx2: the same bits on every x86-64 machine with AVX2; native: whatever the CPU "
-            "offers, repeatable on equal machines only"
+            "avx2: the same bits on every x86-64 machine with AVX2; native: all instructions of "
+            "the CPU, repeatable only on equal machines"
         ),
     )
     on_failure: OnFailure | None = Field(
         default=None,
         description=(
-            "score a solution whose evaluation fails (exception, NaN, wrong shape) and go on; "
-            "null stops the run and says which solution it was"
+            "score a solution whose evaluation fails (exception, NaN, wrong shape), and continue; "
+            "null: stop the run and report the solution"
         ),
     )
     timeout: float | None = Field(
         default=None,
         gt=0,
         description=(
-            "stop the run when nothing has been evaluated for so long; a solution is never "
-            "scored for being slow [s]"
+            "stop the run if no evaluation has finished for this time. A slow solution never gets "
+            "a score for being slow [s]"
         ),
     )
-    reload: ReloadFile = Field(default=ReloadFile(), description="when the reload file is written")
+    reload: ReloadFile = Field(
+        default=ReloadFile(), description="when reload files (checkpoints of the run) are written"
+    )
     metrics: OwnMetrics = Field(
         default=[],
         description=(
-            "metrics of yours: each a `module:function`, or a mapping with more about it; they "
+            "your own metrics: each is a `module:function`, or a mapping with further keys. They "
             "never change a result"
         ),
     )
@@ -168,8 +175,7 @@ class Experiment(Model):
     schedule: Schedule = Field(
         default=[],
         description=(
-            "what changes while the run lasts, and when; also as a text, "
-            "`1000 sigma=0.05; 2000 sigma=0.01`"
+            "changes of keys during the run; also as a text, `1000 sigma=0.05; 2000 sigma=0.01`"
         ),
     )
 
@@ -224,7 +230,7 @@ class Experiment(Model):
     def may_evaluate_more(self) -> bool:
         """Whether an iteration may have more evaluations than `evaluations_after` counts.
 
-        A learner plays batches until it has its steps, and greedy episodes from time to time.
+        A learner plays batches until it has enough steps, and greedy episodes at intervals.
         """
         return self.evaluations is None and self.algorithm.explores
 
@@ -267,20 +273,22 @@ class Experiment(Model):
         times = [change.at for change in self.schedule]
         if any(later <= earlier for earlier, later in pairwise(times)):
             raise ValueError(
-                f"schedule: at = {', '.join(map(str, times))}: the iterations must rise; changes "
-                "of one iteration stand in one `set`"
+                f"schedule: at = {', '.join(map(str, times))}: the iterations must rise. Put all "
+                "changes of one iteration into one `set`"
             )
         return self
 
     @model_validator(mode="after")
     def _check_budget(self) -> "Experiment":
         if len(self.budget) != 1:
-            raise ValueError("give the budget: exactly one of iterations, evaluations and steps")
+            raise ValueError(
+                "give the budget: exactly one of iterations, evaluations and env_steps"
+            )
         if self.steps is not None and not self.domain.counts_steps:
             name = self.domain.name or self.domain.type
             raise ValueError(
-                f"steps = {self.steps}: the domain {name} counts no environment steps, as domains "
-                "of type gymnasium do; give evaluations or iterations"
+                f"env_steps = {self.steps}: the domain {name} does not count environment steps, as "
+                "domains of type gymnasium do. Give evaluations or iterations"
             )
         return self
 
@@ -290,7 +298,7 @@ class Experiment(Model):
         if self.algorithm.has_grid and dims is None:
             raise ValueError(
                 f"algorithm {self.algorithm.name} has a grid and needs archive.dims, the cells "
-                "along each measure; archive.cells is for cvt and dns"
+                "along each measure. archive.cells is for cvt and dns"
             )
         measures = self.domain.measure_dim
         if dims is not None and measures is not None and len(dims) != measures:
@@ -304,15 +312,15 @@ class Experiment(Model):
     def _check_algorithm(self) -> "Experiment":
         if self.algorithm.needs_experience and self.domain.why_no_experience:
             raise ValueError(
-                f"algorithm {self.algorithm.name} learns from the steps of episodes, but of the "
-                f"domain {self.domain.name} it cannot: {self.domain.why_no_experience}; take an "
-                "algorithm that learns from the scores alone, such as map_elites_line"
+                f"algorithm {self.algorithm.name} learns from the steps of episodes, which it "
+                f"cannot do on the domain {self.domain.name}: {self.domain.why_no_experience}. Use "
+                "an algorithm that needs only the scores, such as map_elites_line"
             )
         if self.algorithm.explores and self.domain.evaluation_seed != "solution":
             raise ValueError(
                 f"domain.evaluation_seed = {self.domain.evaluation_seed}: algorithm "
                 f"{self.algorithm.name} plays one policy many times, and all episodes of a seed "
-                "would be the same one; set evaluation_seed: solution"
+                "would be equal. Set evaluation_seed: solution"
             )
         dim = self.domain.known_solution_dim
         self.algorithm.check_sizes(self.num_emitters, self.batch_size, dim)
@@ -320,7 +328,7 @@ class Experiment(Model):
         if self.algorithm.needs_jacobian and self.domain.has_jacobian is False:
             raise ValueError(
                 f"algorithm {self.algorithm.name} needs gradients, but the domain "
-                f"{self.domain.name} has no jacobian; take an algorithm without gradients, "
-                "such as cma_me"
+                f"{self.domain.name} has no jacobian. Use an algorithm without gradients, such as "
+                "cma_me"
             )
         return self

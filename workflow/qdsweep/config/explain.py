@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from qdsweep.config.base import TARGET
 from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import ALGORITHMS, nearest, quoted
-from qdsweep.config.keys import Path, dotted, key_paths
+from qdsweep.config.keys import Path, aliases_in, dotted, key_paths, with_alias
 from qdsweep.errors import BadInput
 
 # Tags of models that no user writes as a `type`.
@@ -57,7 +57,8 @@ def _line(
     if kind == "extra_forbidden":
         known_keys = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
         siblings = [str(key) for key in dict.fromkeys(known_keys)]
-        if not siblings:  # of a part whose type is wrong, which another line says
+        siblings += [name for name, key in aliases_in(path[:-1]).items() if key in siblings]
+        if not siblings:  # another line reports the wrong type of the part
             return "", ""
         hint = nearest(str(path[-1]), siblings)
         return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}", ""
@@ -81,7 +82,7 @@ def _line(
     if kind == "literal_error" and isinstance(value, str):
         options = re.findall(r"'([^']*)'", message)
         message = nearest(value, options) + message
-    return f"{place}{dotted(path)} = {quoted(value)}: ", message
+    return f"{place}{with_alias(path)} = {quoted(value)}: ", message
 
 
 def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
@@ -98,7 +99,7 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
         return f"{where} = {quoted(named)}: {reason}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
-    own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""
+    own = " or your own module:Class" if set(options) & {"plugin", "module:Class"} else ""
     return f"{where} = {quoted(named)}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
 
 

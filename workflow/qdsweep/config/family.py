@@ -10,7 +10,7 @@ from qdsweep.config.base import Model
 
 
 class AlgorithmConfig(Model, ABC):
-    """What the config of every family has, and facts about the family."""
+    """The keys of every family, and facts about the family."""
 
     fixed = "the algorithm is made with it"
     # `module:function`, which makes the algorithm from experiment, domain and shared folder.
@@ -24,12 +24,12 @@ class AlgorithmConfig(Model, ABC):
         description="the preset's name; shown in run ids and figures",
     )
     title: str = Field(
-        default="", description="what the methods paragraph calls it; empty for the name"
+        default="", description="its name in the methods paragraph; empty: the name of the preset"
     )
     cite: list[str] = Field(
         default=[],
         description=(
-            "its papers besides those of its parts, for the methods paragraph: keys of "
+            "its papers in addition to those of its parts, for the methods paragraph: keys of "
             "references.bib"
         ),
     )

@@ -12,22 +12,30 @@ import yaml
 
 from qdsweep.errors import BadInput
 
-# Algorithms of other libraries -> why qdsweep does not have them, and what to take instead.
+# Algorithms of other libraries -> why qdsweep does not have them, and the replacement.
 ALGORITHMS = {
-    "apex": "its actors and its learner race, so a run could not be repeated; take apex_dqn, which "
-    "is Ape-X DQN in step",
-    "apex_dpg": "Ape-X is here for discrete actions alone; take td3 for vectors",
-    "rainbow": "a solution is the network of a policy, which Rainbow's duelling and distributional "
-    "networks are not; take apex_dqn, which has its double Q-learning, its prioritised replay and "
-    "its n-step returns",
-    "sac": "a solution is the network of a policy, in which the deviations of SAC's actor have no "
-    "place; take td3 or ppo",
-    "td3_sb3": "TD3 is here without torch; take td3",
-    "ddpg": "take td3, which came after it",
-    "trpo": "take ppo, which came after it",
-    "r2d2": "a policy here has no state that an episode carries on; take apex_dqn, its forerunner",
-    "a3c": "its actors race, so a run could not be repeated; take a2c, which is it in step",
-    "appo": "its actors race, so a run could not be repeated; take ppo or impala",
+    "apex": (
+        "its actors and its learner are asynchronous, so a run could not be repeated. Use "
+        "apex_dqn, the synchronous form of Ape-X DQN"
+    ),
+    "apex_dpg": "qdsweep has Ape-X only for discrete actions. Use td3 for vectors",
+    "rainbow": (
+        "a solution is the network of a policy, and Rainbow's duelling and distributional "
+        "networks are not policies. Use apex_dqn, which has its double Q-learning, its "
+        "prioritised replay and its n-step returns"
+    ),
+    "sac": (
+        "a solution is the network of a policy, and the standard deviations of SAC's actor do not "
+        "fit into it. Use td3 or ppo"
+    ),
+    "td3_sb3": "qdsweep has TD3 without torch. Use td3",
+    "ddpg": "use td3, its successor",
+    "trpo": "use ppo, its successor",
+    "r2d2": "a policy here has no recurrent state. Use apex_dqn, its predecessor",
+    "a3c": (
+        "its actors are asynchronous, so a run could not be repeated. Use a2c, its synchronous form"
+    ),
+    "appo": "its actors are asynchronous, so a run could not be repeated. Use ppo or impala",
 }
 
 
@@ -62,7 +70,7 @@ class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoa
                 raise yaml.constructor.ConstructorError(
                     None,
                     None,
-                    f"the key {quoted(key)} stands here twice; leave one out",
+                    f"the key {quoted(key)} appears twice. Leave one out",
                     key_node.start_mark,
                 )
             seen.add(key)
@@ -143,7 +151,7 @@ def _refuse_bomb(text: str) -> None:
             sizes.append(1)
             names.append(event.anchor)
             if len(sizes) > _DEEPEST:
-                reason = f"values are nested more than {_DEEPEST} deep; write fewer levels"
+                reason = f"values are nested more than {_DEEPEST} deep. Write fewer levels"
         elif isinstance(event, yaml.CollectionEndEvent):
             known[names.pop()] = size = sizes.pop()
             sizes[-1] += size

@@ -16,19 +16,19 @@ from qdsweep.config.files import nearest, read_yaml
 from qdsweep.errors import BadInput
 from qdsweep.metrics import RECORDED
 
-# How the id of every imported run begins.
+# The first part of the id of every imported run.
 PREFIX = "imported-"
 MARK = " (imported)"
 _LOG = tuple(m.name for m in RECORDED if m.name not in ("iteration", "restarts"))
 
 
 class Elites(Model):
-    """The elites that a run has ended with, and the cells that they lie in."""
+    """The final elites of a run, and their cells."""
 
     file: str = Field(
         description=(
-            "an .npz or .csv file, beside the description or an absolute path; `seed` in braces "
-            "stands for the seed"
+            "an .npz or .csv file, relative to the description or an absolute path. `seed` in "
+            "braces is replaced by the seed"
         )
     )
     dims: list[int] | None = Field(
@@ -46,8 +46,8 @@ class Elites(Model):
     names: dict[str, str | list[str]] = Field(
         default={},
         description=(
-            "objective, measures, solution or centroids -> what their file calls it: an array of "
-            "an .npz file, or a column (objective) or columns of a .csv file"
+            "objective, measures, solution or centroids -> name in the file: an array of an .npz "
+            "file, or a column (objective) or columns of a .csv file"
         ),
     )
 
@@ -70,19 +70,23 @@ class Elites(Model):
 
 
 class Log(Model):
-    """The metrics that a run has logged on its way."""
+    """The metrics of the iterations of a run."""
 
     file: str = Field(description="a .csv file, as archive.file")
     columns: dict[str, str] = Field(
         default={},
         description=(
-            "ours (evaluations, num_elites, qd_score, norm_qd_score, coverage, obj_max, obj_mean, "
-            "or a metric of yours) -> theirs; those of our names need no entry"
+            "name in qdsweep (evaluations, num_elites, qd_score, norm_qd_score, coverage, "
+            "obj_max, obj_mean, or your own metric) -> column in the file; columns with the same "
+            "name need no entry"
         ),
     )
     times: dict[str, float] = Field(
         default={},
-        description="ours -> factor from their unit to ours, such as coverage: 0.01 for percent",
+        description=(
+            "name in qdsweep -> factor from the unit of the file to that of qdsweep, such as "
+            "coverage: 0.01 for percent"
+        ),
     )
 
     @model_validator(mode="after")
@@ -95,12 +99,12 @@ class Log(Model):
 
 
 class Imported(Model):
-    """Runs that somebody else has computed, of one algorithm on one domain."""
+    """Runs that were computed elsewhere, of one algorithm on one domain."""
 
-    algorithm: str = Field(min_length=1, description="what tables and figures call it")
+    algorithm: str = Field(min_length=1, description="its name in tables and figures")
     domain: str = Field(
         pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
-        description="its name; runs compare with those of a domain of this name",
+        description="its name; the runs are compared with those of a domain of this name",
     )
     seeds: list[Annotated[int, Field(ge=0, lt=2**63)]] = Field(
         min_length=1, description="the seed of each run"
@@ -111,9 +115,10 @@ class Imported(Model):
             "[objective units]"
         )
     )
-    archive: Elites = Field(description="the elites in the end")
+    archive: Elites = Field(description="the final elites")
     metrics: Log | None = Field(
-        default=None, description="what was logged on the way; null: the end alone is known"
+        default=None,
+        description="the metrics of the iterations; null: only the final elites are known",
     )
     evaluations: int | None = Field(
         default=None,
@@ -121,9 +126,9 @@ class Imported(Model):
         description="evaluations of a run; null: metrics has them [evaluations]",
     )
     values: dict[str, Any] = Field(
-        default={}, description="swept name -> its value, such as sigma0: 0.5, for tables"
+        default={}, description="swept parameter -> its value, such as sigma0: 0.5, for tables"
     )
-    source: str = Field(default="", description="where it comes from: a paper, a repository")
+    source: str = Field(default="", description="its source: a paper, a repository")
 
     @model_validator(mode="after")
     def _check(self) -> "Imported":
@@ -136,7 +141,8 @@ class Imported(Model):
             for file in files:
                 if "{seed}" not in file:
                     raise ValueError(
-                        f"{file} would be the file of all seeds: write {{seed}} where it stands"
+                        f"{file} would be the file of all seeds: write {{seed}} in place of the "
+                        "seed"
                     )
         return self
 
@@ -181,7 +187,7 @@ class ImportedRun:
         return [self.path, self.archive, *([self.metrics] if self.metrics else [])]
 
     def row(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Returns its row of a sweep with these swept names, as plain data of plan.json."""
+        """Returns its row of a sweep with these swept parameters, as plain data of plan.json."""
         about = self.about
         own = {name: about.values[name] for name in columns if name in about.values}
         texts = [f"{name} {value_text(value)}" for name, value in own.items()]
@@ -242,7 +248,7 @@ def read_all(files: Iterable[str]) -> tuple[ImportedRun, ...]:
             raise BadInput(
                 f"imported: {run.path} and {other.path} describe the same run (algorithm "
                 f"{run.about.algorithm!r}, domain, archive, values and seed {run.seed}): leave one "
-                "out, or tell them apart by another name of the algorithm"
+                "out, or give one of them another name of the algorithm"
             )
     return tuple(runs.values())
 

@@ -16,7 +16,9 @@ from qdsweep.errors import BadInput
 Path = tuple[str | int, ...]
 # Names of whole parts, whose value is a preset.
 PRESETS = ("experiment", "domain", "algorithm")
-# Every emitter kind has one of these; its default is the `step` of the domain.
+# Further names of keys in files, sweeps and `--set`. Ids and config.yaml have the key itself.
+ALIASES: dict[str, Path] = {"mutation_scale": ("domain", "step"), "env_steps": ("steps",)}
+# Every emitter kind has one of these. Its default is the mutation scale of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
 
@@ -110,6 +112,9 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             and path[-1] == parts[-2]
             and _within(parts[:-2], path[:-1])
         ]
+    alias = ALIASES.get(str(parts[-1]), ())
+    if not matches and alias in known and _within(parts[:-1], alias[:-1]):
+        return alias
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -122,13 +127,13 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
     last = {key for *_, key in known if isinstance(key, str)}  # without the numbers of emitters
-    names = sorted({*PRESETS, *last})
+    names = sorted({*PRESETS, *last, *ALIASES})
     known_parts = dict.fromkeys(str(path[0]) for path in known)
     hint = nearest(name, [*names, *known_parts, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
-            f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
-            "`step`, the domain's natural scale. "
+            f"{', '.join(STEP_SIZES)} are keys of some emitters only. The step size of all of them "
+            "is `mutation_scale`, a key of the domain. "
         )
     elif kinds := _kinds_with(name):
         hint = f"It is a key of {', '.join(kinds)}. "
@@ -157,10 +162,21 @@ def dotted(path: Path) -> str:
     return ".".join(map(str, path))
 
 
+def aliases_in(path: Path) -> dict[str, str]:
+    """Returns the further names of the keys of a part: alias -> key."""
+    return {name: str(key[-1]) for name, key in ALIASES.items() if key[:-1] == path}
+
+
+def with_alias(path: Path) -> str:
+    """Returns the path for a message, with the other name of the key where it has one."""
+    names = [name for name, key in ALIASES.items() if key == path]
+    return f"{dotted(path)} ({names[0]})" if names else dotted(path)
+
+
 class Change(Model):
     """What changes between two iterations."""
 
-    at: int = Field(ge=1, description="the change comes after this iteration [iterations]")
+    at: int = Field(ge=1, description="the iteration after which the keys change [iterations]")
     set: dict[str, Any] = Field(
         min_length=1, description="keys, named as in a sweep, and their new values"
     )
@@ -181,8 +197,8 @@ def read_schedule(value: Any) -> Any:
         at, *pairs = part.split()
         if not at.isdecimal() or not pairs or not all("=" in pair[1:] for pair in pairs):
             raise ValueError(
-                f"{part!r} is no change: write AT KEY=VALUE ..., such as 1000 sigma=0.05; several "
-                "are divided by `;`"
+                f"{part!r} is not a change. Write AT KEY=VALUE ..., such as 1000 sigma=0.05, with "
+                "`;` between changes"
             )
         values = [pair.partition("=") for pair in pairs]
         if len({name for name, _, _ in values}) < len(values):
@@ -222,13 +238,13 @@ def refuse_fixed(experiment: Model, path: Path) -> None:
     if reason:
         can = ", ".join(f"{key} ({when})" for key, when in changeable(experiment))
         raise BadInput(
-            f"{dotted(path)} cannot be changed in mid-run: {reason}. "
+            f"{dotted(path)} cannot be changed during a run: {reason}. "
             + (f"These keys can: {can}" if can else "No key of this experiment can")
         )
 
 
 def refuse_fixed_names(experiment: Model, names: Iterable[str]) -> None:
-    """Refuses swept names whose keys cannot change while a run lasts.
+    """Refuses swept parameters that cannot change during a run.
 
     Args:
         experiment: The experiment that they are swept in.
@@ -240,12 +256,12 @@ def refuse_fixed_names(experiment: Model, names: Iterable[str]) -> None:
     paths = list(key_paths(type(experiment), experiment.model_dump()))
     for name in names:
         if name in PRESETS:
-            raise BadInput(f"{name} cannot be changed in mid-run: it is what a run is made of")
+            raise BadInput(f"{name} cannot be changed during a run: it defines the run")
         refuse_fixed(experiment, resolve(name, paths, "its parts"))
 
 
 def unchanging(experiment: Model, names: Iterable[str]) -> Change:
-    """Returns a change of swept names, after the first iteration, to the values that they have."""
+    """Returns a change, after the first iteration, of swept parameters to their present values."""
     data = experiment.model_dump()
     paths = list(key_paths(type(experiment), data))
     values = {}

@@ -40,7 +40,7 @@ class TD3(Model):
         title="minibatches of ... transitions",
         default=256,
         ge=1,
-        description="transitions that a training step looks at [transitions]",
+        description="transitions per training step [transitions]",
     )
     gamma: float = Field(
         title="discount factor", default=0.99, ge=0, le=1, description="discount of later rewards"
@@ -50,7 +50,7 @@ class TD3(Model):
         default=0.005,
         gt=0,
         le=1,
-        description="how far the target networks follow in an update",
+        description="interpolation factor of the target networks in an update",
     )
     policy_delay: int = Field(
         title="policy delay",
@@ -68,20 +68,24 @@ class TD3(Model):
         title="noise clipped at",
         default=0.5,
         ge=0,
-        description="where that noise is cut [half ranges of the action]",
+        description="that noise is clipped to this bound [half ranges of the action]",
     )
     replay_size: int = Field(
         title="a replay buffer of ... transitions",
         default=1_000_000,
         ge=1,
-        description="latest transitions that are kept; a full buffer makes large reload files "
-        "[transitions]",
+        description=(
+            "number of latest transitions to keep; a full buffer makes large reload files "
+            "[transitions]"
+        ),
     )
     limit_is_end: bool = Field(
         title="the time limit as an end of episodes:",
         default=True,
-        description="whether a step at which the time limit cuts an episode counts as its end, as "
-        "in DQD-RL; false: its value goes on, as in TD3's paper",
+        description=(
+            "whether a step at which the time limit truncates an episode counts as terminated, as "
+            "in DQD-RL; false: the value of the next state counts, as in TD3's paper"
+        ),
     )
 
 
@@ -109,8 +113,8 @@ class Family(AlgorithmConfig):
         """Refuses more than one emitter; see `AlgorithmConfig`."""
         if num_emitters != 1:
             raise ValueError(
-                f"num_emitters = {num_emitters}: algorithm {self.name} is one emitter by itself; "
-                f"set num_emitters: 1, and batch_size to all solutions of an iteration, such as "
+                f"num_emitters = {num_emitters}: algorithm {self.name} has exactly one emitter. "
+                "Set num_emitters: 1, and batch_size to all solutions of an iteration, such as "
                 f"{num_emitters * batch_size}"
             )
 
@@ -150,8 +154,10 @@ class PGAMapElites(_Learner):
         default=0.5,
         ge=0,
         le=1,
-        description="share of the solutions that are made by the critic, the greedy actor one of "
-        "them [fraction]",
+        description=(
+            "share of the solutions that are made by the critic, including the greedy actor "
+            "[fraction]"
+        ),
         json_schema_extra=NOW,
     )
     iso_sigma: float = Field(
@@ -173,8 +179,10 @@ class PGAMapElites(_Learner):
         title="initial mutation scale",
         default=0.02,
         ge=0,
-        description="standard deviation of the noise around x0 in the first iteration, of those "
-        "solutions that the critic will make later; iso_sigma of the others [parameter units]",
+        description=(
+            "standard deviation of the noise around x0 in the first iteration, for the solutions "
+            "that the critic will make later. The others have iso_sigma [parameter units]"
+        ),
     )
     gradient_steps: int = Field(
         title="... policy-gradient steps",
@@ -200,10 +208,10 @@ class PGAMapElites(_Learner):
 
 
 class TD3Search(_Learner):
-    """TD3 alone: its greedy actor plays the episodes, and the archive only records them.
+    """Plain TD3: its greedy actor plays the episodes, and the archive only records them.
 
-    Of an iteration's solutions one is the greedy actor; the others are it with noise on its
-    weights, which explores.
+    One solution of an iteration is the greedy actor. The others are the actor with noise on its
+    weights, for exploration.
     """
 
     code = "qdsweep.algorithms.learning.td3_search:TD3Search"
@@ -222,8 +230,10 @@ class TD3Search(_Learner):
         title="... critic steps per environment step",
         default=0.1,
         ge=0,
-        description="critic steps for each environment step of the iteration before, made while "
-        "solutions are evaluated [steps]",
+        description=(
+            "critic steps for each environment step of the previous iteration, computed while "
+            "solutions are evaluated [steps]"
+        ),
         json_schema_extra=NOW,
     )
 
@@ -238,8 +248,8 @@ class _Sampling(Family):
         default=None,
         gt=0,
         description=(
-            "standard deviation of the samples that a gradient is estimated from; null for the "
-            "domain's `step` [parameter units]"
+            "standard deviation of the samples for the estimate of a gradient; null: the domain's "
+            "`mutation_scale` [parameter units]"
         ),
         json_schema_extra=NOW,
     )
@@ -260,15 +270,15 @@ class EstimatedCMAMEGA(_Sampling):
         default=None,
         ge=2,
         description=(
-            "samples that the gradients are estimated from; null for half of `batch_size`, "
-            "in pairs [solutions]"
+            "samples for the estimate of the gradients, in pairs; null: half of `batch_size` "
+            "[solutions]"
         ),
     )
     emitter: GradientArborescence = Field(
         default=GradientArborescence(
             type="gradient_arborescence", sigma0=1.0, lr=1.0, selection_rule="mu"
         ),
-        description="the emitter that is given the estimated gradients",
+        description="the emitter that uses the estimated gradients",
     )
 
     @property
@@ -305,7 +315,7 @@ class CMAMEGAES(EstimatedCMAMEGA):
     """CMA-MEGA (ES): CMA-MEGA whose gradients of objective and measures are estimated.
 
     Of an iteration's solutions, one is the mean, half are samples around it, and the others branch
-    from it along the gradients. The archive is given the mean and the branched ones.
+    from it along the gradients. Only the mean and the branched ones are added to the archive.
     """
 
     type: Literal["cma_mega_es"]
@@ -351,8 +361,8 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
 class MEES(_Sampling):
     """ME-ES: an evolution strategy climbs from elites, towards the objective or towards novelty.
 
-    Of an iteration's solutions, all but one are samples around the parent; the last one is the
-    parent after its step, which alone is given to the archive.
+    All but one of an iteration's solutions are samples around the parent. The last one is the
+    parent after its step. Only that one is added to the archive.
     """
 
     code = "qdsweep.algorithms.learning.me_es:MapElitesES"
@@ -363,14 +373,14 @@ class MEES(_Sampling):
         title="... iterations from each elite",
         default=10,
         ge=1,
-        description="steps from an elite before another one is the parent [iterations]",
+        description="steps from one elite before another elite becomes the parent [iterations]",
         json_schema_extra=NOW,
     )
     lr: float = Field(
         title="gradient learning rate",
         default=0.01,
         gt=0,
-        description="learning rate of Adam, which is made anew for each elite",
+        description="learning rate of Adam, which starts again for each elite",
     )
     l2: float = Field(
         title="L2 coefficient",
@@ -382,7 +392,7 @@ class MEES(_Sampling):
         title="novelty by ... nearest neighbours",
         default=10,
         ge=1,
-        description="nearest earlier parents that novelty is the mean squared distance to",
+        description="novelty is the mean squared distance to this many nearest earlier parents",
         json_schema_extra=NOW,
     )
 
@@ -399,8 +409,8 @@ class MEES(_Sampling):
     def _check_archive(self) -> "MEES":
         if not self.archive.has_fixed_cells:
             raise ValueError(
-                f"algorithm {self.name} remembers the newest cells, and a {self.archive.type} "
-                "archive has none that stay; take grid or cvt"
+                f"algorithm {self.name} stores the newest cells, and the cells of a "
+                f"{self.archive.type} archive move. Use grid or cvt"
             )
         return self
 
@@ -408,8 +418,8 @@ class MEES(_Sampling):
 class GA(Family):
     """The genetic algorithm of Such et al. (2017): mutation, truncation, and one elite.
 
-    A generation is the best solution of the one before and mutants of its better ones; the first
-    one is mutants of `x0`. The archive only records what it finds.
+    A generation has the best solution of the previous one, and mutants of its better ones. The
+    first generation has mutants of `x0`. The archive only records what it finds.
     """
 
     code = "qdsweep.algorithms.learning.ga:GeneticAlgorithm"
@@ -419,7 +429,7 @@ class GA(Family):
     parents: int = Field(
         default=20,
         ge=1,
-        description="the best solutions of a generation, of which the next one has mutants",
+        description="number of best solutions of a generation, which the next generation mutates",
         json_schema_extra=NOW,
     )
     sigma: float | None = Field(
@@ -427,7 +437,8 @@ class GA(Family):
         default=None,
         gt=0,
         description=(
-            "standard deviation of a mutation; null for the domain's `step` [parameter units]"
+            "standard deviation of a mutation; null: the domain's `mutation_scale` [parameter "
+            "units]"
         ),
         json_schema_extra=NOW,
     )

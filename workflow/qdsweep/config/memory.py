@@ -65,11 +65,11 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     if experiment.first_batch is not None:
         key = f"first_batch = {experiment.first_batch}"
     yield _NUMBER * first * dim, f"{key}: {first:,} {unit}"
-    yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
+    yield _EMITTER * emitters, f"num_emitters = {emitters}: this number of emitters"
     # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
     for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
         count = getattr(algorithm, key, 0)
-        yield _TRANSITION * count, f"algorithm.{key} = {count}: a buffer of so many transitions"
+        yield _TRANSITION * count, f"algorithm.{key} = {count}: a buffer of this many transitions"
     if isinstance(algorithm, ActorCritic):
         hidden = algorithm.vf_hidden
         weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
@@ -81,4 +81,4 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
                 yield _NUMBER * dim**2, f"{label} numbers (sep_cma_es has none)"
     if isinstance(algorithm.reported_archive, CVTArchive):
         samples = algorithm.reported_archive.samples
-        yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: so many points"
+        yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: this number of points"

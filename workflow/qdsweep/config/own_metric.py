@@ -20,15 +20,15 @@ class OwnMetric(Model):
         default=None,
         pattern=r"^[A-Za-z_]\w*$",
         description=(
-            "its column, and, where the function returns a dict, the key of its number; null for "
-            "the function's name"
+            "its column; if the function returns a dict, the key of its number; null: the name of "
+            "the function"
         ),
     )
     label: str | None = Field(
-        default=None, description="what tables and figures call it; null: made of the name"
+        default=None, description="its name in tables and figures; null: derived from `name`"
     )
     smaller_is_better: bool = Field(
-        default=False, description="whether groups rank by the smallest mean"
+        default=False, description="whether the smallest mean is the best"
     )
 
     @property

@@ -106,7 +106,7 @@ def require_source(target: str) -> None:
     try:
         tree = ast.parse(text, source)
     except (SyntaxError, ValueError) as error:
-        raise BadInput(f"{target}: {source} is no Python: {error}") from None
+        raise BadInput(f"{target}: {source} is not valid Python: {error}") from None
     name = target.split(":")[1]
     if not re.search(rf"\b{name}\b".encode(), text):  # it may be imported or assigned there
         defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -145,7 +145,7 @@ def read_source(target: str) -> bytes:
     try:
         code_hash(text)  # so a faulty file is refused before any job starts
     except (SyntaxError, ValueError) as error:
-        raise BadInput(f"{target}: {source} is no Python: {error}") from None
+        raise BadInput(f"{target}: {source} is not valid Python: {error}") from None
     return text
 
 
@@ -297,7 +297,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         try:
             names = list(_imported(text, package))
         except (SyntaxError, ValueError) as error:
-            raise BadInput(f"{path} is no Python: {error}") from None
+            raise BadInput(f"{path} is not valid Python: {error}") from None
         for name in names:
             if name not in seen:
                 seen.add(name)

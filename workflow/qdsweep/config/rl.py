@@ -7,7 +7,7 @@ from pydantic import Field, Tag
 from qdsweep.config.base import NOW
 from qdsweep.config.learning import Family, Units
 
-# Keys of several learners, each with its own default.
+# Keys of several learners, with different defaults.
 LearningRate = Annotated[
     float,
     Field(
@@ -31,8 +31,10 @@ SampledSteps = Annotated[
     int,
     Field(
         ge=1,
-        description="environment steps of an iteration, at least: it plays whole batches until "
-        "there are so many [steps]",
+        description=(
+            "minimum environment steps of an iteration, which plays whole batches until it has "
+            "this many [steps]"
+        ),
         json_schema_extra=NOW,
     ),
 ]
@@ -42,8 +44,10 @@ GAELambda = Annotated[
         title="GAE parameter",
         ge=0,
         le=1,
-        description="generalised advantage estimation: 1 takes the returns as they were, 0 trusts "
-        "the value function after one step",
+        description=(
+            "lambda of generalised advantage estimation: 1 uses the observed returns, 0 the value "
+            "function after one step"
+        ),
         json_schema_extra=NOW,
     ),
 ]
@@ -52,18 +56,18 @@ NormalizeAdvantage = Annotated[
 ]
 MaxGradNorm = Annotated[
     float,
-    Field(gt=0, description="the longest gradient: a longer one is cut", json_schema_extra=NOW),
+    Field(gt=0, description="gradients are clipped to this norm", json_schema_extra=NOW),
 ]
-UseRMSProp = Annotated[bool, Field(description="whether the optimiser is RMSprop, or Adam")]
+UseRMSProp = Annotated[bool, Field(description="true: the optimiser is RMSprop; false: Adam")]
 RMSPropEps = Annotated[float, Field(gt=0, description="RMSprop's epsilon")]
 
 
 class ReinforcementLearning(Family):
     """A family that improves one policy, whose greedy episodes a passive archive records.
 
-    Of an iteration's solutions, `batch_size` are the policy as it explores. In every
-    `evaluate_every`-th iteration, from the first on, it is played greedily too: these episodes
-    alone are given to the archive.
+    `batch_size` solutions of an iteration are the policy as it explores. In every
+    `evaluate_every`-th iteration, from the first on, it is also played greedily. Only these
+    episodes are added to the archive.
     """
 
     libraries = ("torch", "stable-baselines3")
@@ -72,14 +76,15 @@ class ReinforcementLearning(Family):
     evaluate_every: int = Field(
         default=10,
         ge=1,
-        description="from one iteration with greedy episodes to the next [iterations]",
+        description="interval between iterations with greedy episodes [iterations]",
         json_schema_extra=NOW,
     )
     evaluation_episodes: int = Field(
         default=10,
         ge=1,
-        description="greedy evaluations of such an iteration, besides its `batch_size` "
-        "[evaluations]",
+        description=(
+            "greedy evaluations of such an iteration, in addition to its `batch_size` [evaluations]"
+        ),
         json_schema_extra=NOW,
     )
 
@@ -87,8 +92,10 @@ class ReinforcementLearning(Family):
         title="a linear decay to 0 in ... environment steps",
         default=None,
         ge=1,
-        description="environment steps in which learning_rate (and PPO's clip_range) fall linearly "
-        "to 0, where they stay; null: they do not fall [steps]",
+        description=(
+            "environment steps after which learning_rate (and PPO's clip_range) have decreased "
+            "linearly to 0, where they stay; null: they are constant [steps]"
+        ),
         json_schema_extra=NOW,
     )
 
@@ -139,8 +146,10 @@ class ActorCritic(ReinforcementLearning):
     vf_hidden: list[Units] = Field(
         title="a value function with hidden layers of ... units",
         default=[64, 64],
-        description="sizes of the hidden layers of the value function, which has the activation of "
-        "the domain's `policy` [units]",
+        description=(
+            "sizes of the hidden layers of the value function. Its activation is that of the "
+            "domain's `policy` [units]"
+        ),
     )
     log_std_init: float = Field(
         default=0.0,
@@ -150,7 +159,7 @@ class ActorCritic(ReinforcementLearning):
 
 
 class OnPolicy(ActorCritic):
-    """A policy and a value function that learn from what the policy of now has played."""
+    """A policy and a value function that learn from episodes of the current policy."""
 
     code = "qdsweep.algorithms.rl.on_policy:OnPolicy"
 
@@ -182,20 +191,20 @@ class PPO(OnPolicy):
         title="... epochs",
         default=10,
         ge=1,
-        description="how often an iteration's transitions are gone through [epochs]",
+        description="number of passes over the transitions of an iteration [epochs]",
         json_schema_extra=NOW,
     )
     clip_range: float = Field(
         title="clip range",
         default=0.2,
         gt=0,
-        description="how far the ratio of new and old probability may be from 1",
+        description="maximum distance of the ratio of new and old probability from 1",
         json_schema_extra=NOW,
     )
     clip_range_vf: float | None = Field(
         default=None,
         gt=0,
-        description="how far a value may move in an iteration; null: as far as it likes [return]",
+        description="maximum change of a value in an iteration; null: no limit [return]",
         json_schema_extra=NOW,
     )
     target_kl: float | None = Field(
@@ -210,7 +219,7 @@ class PPO(OnPolicy):
 class A2C(OnPolicy):
     """Advantage actor-critic (A2C) of stable-baselines3, from whole episodes.
 
-    It makes one gradient step an iteration.
+    It makes one gradient step per iteration.
     """
 
     own_papers = ("mnih2016asynchronous",)
@@ -226,19 +235,24 @@ class A2C(OnPolicy):
 
 
 ReturnSteps = Annotated[
-    int, Field(ge=1, description="rewards of a return, before a value takes over [steps]")
+    int,
+    Field(
+        ge=1, description="number of rewards in a return, before the value function is used [steps]"
+    ),
 ]
 
 
 class ValueBased(ReinforcementLearning):
-    """A network of the values of actions, the best of which the policy takes."""
+    """A network of action values: the policy takes the action with the highest value."""
 
     buffer_size: int = Field(
         title="a replay buffer of ... transitions",
         default=1_000_000,
         ge=1,
-        description="latest transitions that are kept; a full buffer makes large reload files "
-        "[transitions]",
+        description=(
+            "number of latest transitions to keep; a full buffer makes large reload files "
+            "[transitions]"
+        ),
     )
     learning_starts: int = Field(
         default=100,
@@ -257,8 +271,10 @@ class ValueBased(ReinforcementLearning):
     train_freq: int = Field(
         default=4,
         ge=1,
-        description="environment steps between two trainings, and of an iteration, at least: it "
-        "plays whole batches until there are so many [steps]",
+        description=(
+            "environment steps between two trainings, and the minimum of an iteration, which "
+            "plays whole batches until it has this many [steps]"
+        ),
         json_schema_extra=NOW,
     )
     gradient_steps: int = Field(
@@ -271,8 +287,10 @@ class ValueBased(ReinforcementLearning):
     target_update_interval: int = Field(
         default=10_000,
         ge=1,
-        description="environment steps from one update of the target network to the next; it is "
-        "due when `train_freq` steps have gone by [steps]",
+        description=(
+            "environment steps between updates of the target network, checked after every "
+            "`train_freq` steps [steps]"
+        ),
         json_schema_extra=NOW,
     )
     tau: float = Field(
@@ -280,7 +298,7 @@ class ValueBased(ReinforcementLearning):
         default=1.0,
         gt=0,
         le=1,
-        description="how far the target network follows in an update; 1: all the way",
+        description="interpolation factor of the target network in an update; 1: a full copy",
         json_schema_extra=NOW,
     )
     max_grad_norm: MaxGradNorm = 10
@@ -303,22 +321,25 @@ class DQN(ValueBased):
     exploration_steps: int = Field(
         default=10_000,
         ge=1,
-        description="environment steps in which the probability of a random action falls: "
-        "stable-baselines3's exploration_fraction of all steps, which a longer budget does not "
-        "change here [steps]",
+        description=(
+            "environment steps in which the probability of a random action decreases. In "
+            "stable-baselines3 this is a fraction of all steps (exploration_fraction); here it "
+            "does not depend on the budget [steps]"
+        ),
     )
     exploration_initial_eps: float = Field(
-        default=1.0, ge=0, le=1, description="the probability of a random action at first"
+        default=1.0, ge=0, le=1, description="initial probability of a random action"
     )
     exploration_final_eps: float = Field(
-        default=0.05, ge=0, le=1, description="the probability of a random action afterwards"
+        default=0.05, ge=0, le=1, description="final probability of a random action"
     )
 
 
 class ApexDQN(ValueBased):
-    """Ape-X DQN in step with its actors: prioritised replay, rows that explore differently.
+    """Synchronous Ape-X DQN: prioritised replay, and rows that explore differently.
 
-    Its learner has a fixed lag of one iteration instead of running freely beside the actors.
+    Its learner has a fixed lag of one iteration. In the original, it runs freely next to the
+    actors.
     """
 
     code = "qdsweep.algorithms.rl.dqn:ApexDQN"
@@ -335,27 +356,28 @@ class ApexDQN(ValueBased):
         "eps^(1 + eps_alpha i / (N - 1))",
     )
     eps_alpha: float = Field(
-        default=7.0, ge=0, description="how much less the last rows explore, see `eps`"
+        default=7.0, ge=0, description="how much less the last rows explore: see `eps`"
     )
     priority_exponent: float = Field(
         default=0.6,
         ge=0,
-        description="exponent of the errors, in proportion to which transitions are drawn; 0 draws "
-        "uniformly",
+        description=(
+            "exponent of the errors: transitions are drawn in proportion to the result; 0: "
+            "uniformly"
+        ),
     )
     importance_exponent: float = Field(
         default=0.4,
         ge=0,
-        description="exponent of the weights that make up for drawing some more often; 1 does so "
-        "in full",
+        description="exponent of the weights that correct the unequal drawing; 1: full correction",
         json_schema_extra=NOW,
     )
 
 
 class IMPALA(ActorCritic):
-    """IMPALA in step with its actors: they play with an earlier policy, and V-trace corrects it.
+    """Synchronous IMPALA: its actors play with an earlier policy, and V-trace corrects it.
 
-    How much earlier is fixed, instead of depending on who is quick.
+    The lag is fixed, and does not depend on the speed of the actors.
     """
 
     code = "qdsweep.algorithms.rl.impala:IMPALA"
@@ -366,7 +388,7 @@ class IMPALA(ActorCritic):
     n_steps: int = Field(
         default=20,
         ge=1,
-        description="the most steps of an unroll, at whose end a value takes over [steps]",
+        description="maximum length of an unroll, at whose end the value function is used [steps]",
         json_schema_extra=NOW,
     )
     minibatch: int = Field(
@@ -381,19 +403,21 @@ class IMPALA(ActorCritic):
         default=1,
         ge=1,
         le=1000,
-        description="batches from the policy that learns back to the one that has played what it "
-        "learns from [batches]",
+        description=(
+            "number of batches between the policy that learns and the policy that played its data "
+            "[batches]"
+        ),
     )
     rho_bar: float = Field(
         default=1.0,
         gt=0,
-        description="where V-trace cuts the ratio of new and old probability of an action",
+        description="V-trace clips the ratio of new and old probability of an action to this value",
         json_schema_extra=NOW,
     )
     c_bar: float = Field(
         default=1.0,
         gt=0,
-        description="where it cuts that ratio for what later steps say of earlier ones",
+        description="V-trace clips the ratio to this value where later steps correct earlier ones",
         json_schema_extra=NOW,
     )
     use_rms_prop: UseRMSProp = True

@@ -1,4 +1,4 @@
-"""How a sweep draws its settings, and how it spends its budget on them."""
+"""How a sweep draws its configurations, and how it spends its budget on them."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from qdsweep.config.base import Model
 
 Sampling = Literal["random", "sobol", "halton", "lhs", "tpe"]
-# At smaller shares, small batches lead that lose in the end (measured in docs/searches.md).
+# At smaller shares, small batches are ahead early and lose later (measured in docs/searches.md).
 EARLIEST = Fraction(1, 9)
 
 
@@ -20,7 +20,7 @@ def _part(value: str | float) -> str | float:
             return value
     except (ValueError, ZeroDivisionError):
         pass
-    raise ValueError(f"{value!r} is no share of the budget: write one such as 1/9")
+    raise ValueError(f"{value!r} is not a share of the budget. Write one such as 1/9")
 
 
 def fraction(value: str | float) -> Fraction:
@@ -32,13 +32,14 @@ Share = Annotated[str | float, AfterValidator(_part)]
 
 
 class Halving(Model):
-    """Successive halving: many settings get little, the best of them more, the last ones all."""
+    """Successive halving: many configurations get a small budget, the best ones a larger one."""
 
     first: Share | None = Field(
         default=None,
         description=(
-            "share of the budget that the first rung gives each setting; each later one gives "
-            "`eta` times as much, the last one all; null: 1/9, unless there are `rungs` [fraction]"
+            "share of the budget for each configuration of the first rung. Each later rung has "
+            "`eta` times as much, the last one the whole budget; null: 1/9, unless there are "
+            "`rungs` [fraction]"
         ),
     )
     rungs: list[Share] | None = Field(
@@ -47,36 +48,40 @@ class Halving(Model):
         description="the share of each rung instead of `first`, such as [1/3, 2/3, 1] [fraction]",
     )
     eta: int = Field(
-        default=3, ge=2, le=100, description="one setting of so many goes on to the next rung"
+        default=3,
+        ge=2,
+        le=100,
+        description="reduction factor: one in `eta` configurations is promoted to the next rung",
     )
     seeds: list[Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
         min_length=1,
-        description="how many of the swept seeds each rung has; null: they grow to all of them",
+        description="number of swept seeds of each rung; null: it grows up to all seeds",
     )
     brackets: Literal["all"] | Annotated[int, Field(ge=1)] = Field(
         default=1,
         description=(
-            "all: Hyperband, a halving from each of the rungs on, side by side; n: those from the "
-            "n first rungs on"
+            "number of Hyperband brackets, each a halving that starts one rung later; all: one "
+            "for each rung"
         ),
     )
     metric: str | None = Field(
         default=None,
         min_length=1,
-        description="what decides, a recorded metric; null: that of `rank`",
+        description="the recorded metric that decides; null: that of `rank`",
     )
     block: Literal["all"] | Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         description=(
-            "how many settings go on at a time: all waits for the whole rung; fewer keep what was "
-            "decided when samples are added; null: `eta` of drawn settings, all of a grid"
+            "number of configurations that are decided together. all: the whole rung. A smaller "
+            "block keeps earlier decisions when samples are added; null: `eta` for drawn "
+            "configurations, all for a grid"
         ),
     )
 
     @property
     def shares(self) -> list[Fraction]:
-        """The share of the whole budget that each rung gives a setting."""
+        """The share of the whole budget that each rung gives a configuration."""
         if self.rungs is not None:
             return [fraction(share) for share in self.rungs]
         shares, share = [], EARLIEST if self.first is None else fraction(self.first)
@@ -98,7 +103,7 @@ class Halving(Model):
         if shares[-1] != 1 or any(a >= b for a, b in pairwise(shares)):
             raise ValueError(f"halving.rungs = {self.rungs}: they must rise, and end with 1")
         if len(shares) < 2:
-            raise ValueError("halving.first = 1: nothing would be halved; write less, such as 1/9")
+            raise ValueError("halving.first = 1: nothing would be halved. Write less, such as 1/9")
         if self.num_brackets > len(shares):
             raise ValueError(f"halving.brackets = {self.brackets}: there are {len(shares)} rungs")
         if self.seeds is not None:
@@ -108,56 +113,70 @@ class Halving(Model):
                     f"rungs ({', '.join(map(str, shares))})"
                 )
             if self.seeds != sorted(self.seeds):
-                raise ValueError(f"halving.seeds = {self.seeds}: a later rung has as many or more")
+                raise ValueError(
+                    f"halving.seeds = {self.seeds}: a later rung needs at least as many seeds"
+                )
         return self
 
 
 class Pbt(Model):
-    """Population-based training: the worst take the state and changed settings of the best."""
+    """Population-based training: the worst take the state of the best, with changed values."""
 
-    population: int = Field(ge=2, le=10_000, description="settings at a time")
-    generations: int = Field(ge=2, le=10_000, description="equal parts of the budget")
+    population: int = Field(ge=2, le=10_000, description="number of configurations in a generation")
+    generations: int = Field(ge=2, le=10_000, description="number of equal parts of the budget")
     exploit: float = Field(
         default=0.25, gt=0, le=0.5, description="share of the worst that are replaced [fraction]"
     )
     factors: list[Annotated[float, Field(gt=0)]] = Field(
-        default=[0.8, 1.25], min_length=1, description="what changes a number, one at random"
+        default=[0.8, 1.25],
+        min_length=1,
+        description="factors for a number; one of them is chosen at random",
     )
     resample: float = Field(
-        default=0.25, ge=0, le=1, description="share of values that are drawn anew [fraction]"
+        default=0.25,
+        ge=0,
+        le=1,
+        description="share of values that are drawn afresh instead [fraction]",
     )
     metric: str | None = Field(
         default=None,
         min_length=1,
-        description="what decides, a recorded metric; null: that of `rank`",
+        description="the recorded metric that decides; null: that of `rank`",
     )
 
 
 class Search(Model):
-    """The values of `:::~` sources, and the way the budget is spent on the sweep's settings."""
+    """The values of `:::~` sources, and the way the budget is spent on configurations."""
 
     samples: int | None = Field(
         default=None,
         ge=1,
         le=100_000,
         description=(
-            "how many settings are drawn; null: what brackets or a population need, or of a grid"
+            "number of drawn configurations; null: the number that brackets or a population need, "
+            "or a grid"
         ),
     )
     sampling: Sampling = Field(
         default="random",
         description=(
-            "random: independent; sobol, halton: evenly spread, and more samples keep the first "
-            "ones; lhs: a Latin hypercube, whose samples change with their number; tpe: where "
-            "earlier batches were good (Optuna; `make extras`)"
+            "random: independent. sobol, halton: evenly spread; more samples keep the first ones. "
+            "lhs: a Latin hypercube, whose samples change with their number. tpe: near the good "
+            "values of earlier batches (Optuna; `make extras`)"
         ),
     )
-    seed: int = Field(default=0, ge=0, lt=2**63, description="of the draws, not of the runs")
+    seed: int = Field(
+        default=0, ge=0, lt=2**63, description="the seed of the draws, not of the runs"
+    )
     batches: int = Field(
-        default=1, ge=1, le=1000, description="how often tpe asks; with brackets: how many rounds"
+        default=1,
+        ge=1,
+        le=1000,
+        description="number of TPE batches; with brackets: number of rounds",
     )
     halving: Halving | None = Field(
-        default=None, description="successive halving or Hyperband; null: every run is whole"
+        default=None,
+        description="successive halving or Hyperband; null: every run has the whole budget",
     )
     pbt: Pbt | None = Field(default=None, description="population-based training; null: none")
 
@@ -193,13 +212,13 @@ class Search(Model):
     def _check(self) -> "Search":
         if self.pbt and (self.halving or self.sampling == "tpe" or self.samples is not None):
             raise ValueError(
-                "search.pbt stands alone: its population is drawn at random or evenly (sampling), "
-                "so leave out samples, halving and tpe"
+                "search.pbt cannot be combined with samples, halving and tpe. Leave them out; "
+                "`sampling` draws its population at random or evenly"
             )
         if self.has_brackets and self.samples is not None:
             raise ValueError(
-                "search.samples: brackets say themselves how many settings they need; leave it "
-                "out, and write batches for more rounds of them"
+                "search.samples: brackets compute the number of configurations themselves. Leave "
+                "it out, and set batches for more rounds"
             )
         if self.batches > 1 and not self.has_brackets and self.sampling != "tpe":
             raise ValueError("search.batches: only tpe asks in batches, and brackets have rounds")
@@ -210,7 +229,7 @@ class Search(Model):
         size, rest = divmod(self.samples or 0, self.batches)
         if self.sampling == "tpe" and not self.has_brackets and rest:
             raise ValueError(
-                f"search.samples = {self.samples}: a whole number of settings in each of the "
+                f"search.samples = {self.samples}: a whole number of configurations in each of the "
                 f"{self.batches} batches is needed; write {(size + 1) * self.batches}, for example"
             )
         if self.sampling == "lhs" and (self.pbt or self.has_brackets):

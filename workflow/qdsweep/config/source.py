@@ -36,7 +36,7 @@ def code_hash(source: bytes) -> str:
 
 
 def file_hash(source: bytes) -> str:
-    """Returns the SHA-256 of a file as it is [hex], which ids were made of before 0.2."""
+    """Returns the SHA-256 of the whole file [hex], the hash in ids before release 0.2."""
     return hashlib.sha256(source).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The sweep file: which experiment, which values, where."""
+"""The sweep file: experiment, values, cluster and report."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,9 @@ MOST_SEEDS = 1000
 def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
     """Refuses a range of seeds that ends before it begins."""
     if not 0 <= seeds[0] <= seeds[1]:
-        raise ValueError(f"first and last seed, 0 <= first <= last; {list(seeds)} is no such range")
+        raise ValueError(
+            f"first and last seed, 0 <= first <= last; {list(seeds)} is not such a range"
+        )
     if seeds[1] - seeds[0] >= MOST_SEEDS or seeds[1] >= 2**63:
         raise ValueError(
             f"first and last seed, at most {MOST_SEEDS:,} seeds below 2^63; {list(seeds)} has more"
@@ -24,31 +26,31 @@ def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
 
 
 class Published(Model):
-    """A value of the literature that a group of the sweep is compared with."""
+    """A published value that a group of the sweep is compared with."""
 
     where: dict[str, Any] = Field(
-        description="swept names and values that choose the group, such as algorithm: cma_me"
+        description="swept parameters and values that choose the group, such as algorithm: cma_me"
     )
     metric: str = Field(
-        description="what was published: a metric that `rank` can name; coverage is a fraction"
+        description="the published metric: one that `rank` can name; coverage is a fraction"
     )
     mean: float = Field(description="the published mean")
     tolerance: float = Field(
-        gt=0, description="how far our mean may be from it, in the metric's unit"
+        gt=0, description="maximum distance of the mean of your runs from it, in the metric's unit"
     )
-    source: str = Field(description="where it was published: paper and table")
+    source: str = Field(description="where the value was published: paper and table")
 
 
 class Confirm(Model):
-    """The winners of the sweep, run again with seeds that did not choose them."""
+    """The winners of the sweep, computed again with held-out seeds."""
 
     top: int = Field(
         default=3,
         ge=1,
-        description="how many groups of each domain and archive, by the mean of `rank`",
+        description="number of groups of each domain and archive, by the mean of `rank`",
     )
     seeds: Annotated[tuple[int, int], AfterValidator(from_to)] = Field(
-        description="the first and the last of the unseen seeds, such as [101, 110]"
+        description="the first and the last of the held-out seeds, such as [101, 110]"
     )
 
 
@@ -57,7 +59,7 @@ class Reevaluate(Model):
 
     times: int = Field(default=10, ge=1, le=10_000, description="evaluations of each elite")
     seed: int = Field(
-        default=1_000_003, ge=0, lt=2**63, description="of the fresh evaluation seeds"
+        default=1_000_003, ge=0, lt=2**63, description="the seed of the fresh evaluation seeds"
     )
 
     @property
@@ -71,28 +73,32 @@ class Rollouts(Model):
 
     elites: list[Literal["best", "median", "corners"]] = Field(
         default=["best", "median", "corners"],
-        description="which elites of each group's median run; corners: extreme in the measures",
+        description="the elites of each group's median run; corners: the extremes of the measures",
     )
-    seconds: float = Field(default=6.0, gt=0, description="the longest animation [s]")
+    seconds: float = Field(default=6.0, gt=0, description="maximum length of an animation [s]")
 
 
 class Encode(Model):
-    """What shows a swept name in figures; names without a place get what is left."""
+    """How figures show swept parameters. Parameters without an entry get the remaining traits."""
 
-    color: str | None = Field(default=None, description="a swept name: a colour for each value")
-    dash: str | None = Field(default=None, description="a swept name: dashes for each value")
-    marker: str | None = Field(default=None, description="a swept name: marks for each value")
-    facets: str | None = Field(default=None, description="as `figures.facets`")
+    color: str | None = Field(default=None, description="a swept parameter: one colour per value")
+    dash: str | None = Field(
+        default=None, description="a swept parameter: one dash pattern per value"
+    )
+    marker: str | None = Field(default=None, description="a swept parameter: one marker per value")
+    facets: str | None = Field(
+        default=None, description="a swept parameter, as in `figures.facets`"
+    )
 
 
 class Figures(Model):
-    """What the report calls the groups, and the look of its figures. CSV files keep the values."""
+    """Labels of the groups in the report, and the look of figures. CSV files keep the values."""
 
     labels: dict[str, str] = Field(
-        default={}, description="group, or swept value -> what tables, figures and text call it"
+        default={}, description="group, or swept value -> its label in tables, figures and text"
     )
     names: dict[str, str] = Field(
-        default={}, description="swept name -> what columns, axes and legends call it"
+        default={}, description="swept parameter -> its label in columns, axes and legends"
     )
     order: list[str] = Field(
         default=[], description="groups in the order of tables and figures; others follow"
@@ -104,8 +110,8 @@ class Figures(Model):
     encode: Encode = Field(
         default=Encode(),
         description=(
-            "what shows a swept name; else the algorithm has the colour, the next name the dashes, "
-            "tasks and all further names panels"
+            "how figures show swept parameters; by default the algorithm has the colour, the next "
+            "parameter the dashes, and tasks and further parameters have panels"
         ),
     )
     band: Literal["error", "interval", "quartiles", "seeds"] = Field(
@@ -119,14 +125,14 @@ class Figures(Model):
         default=None,
         ge=30,
         le=600,
-        description="width of a figure in print; null: as it comes [mm]",
+        description="width of a figure in print; null: the default width [mm]",
     )
     facets: str | None = Field(
-        default=None, description="a swept name: learning curves have a panel for each value"
+        default=None, description="a swept parameter: learning curves have one panel per value"
     )
 
 
-# Columns of the table of groups in addition to swept names and metrics.
+# Columns of the table of groups in addition to swept parameters and metrics.
 TABLE_COLUMNS = ("group", "n", "iqm")
 
 
@@ -136,14 +142,14 @@ class Tables(Model):
     columns: list[str] = Field(
         default=[],
         description=(
-            "swept names, metrics, group, n, iqm, in this order, names first; []: those that say "
-            "something of their own"
+            "swept parameters, metrics, group, n, iqm, in this order, parameters first; []: all "
+            "columns that do not repeat others"
         ),
     )
 
 
 class SweepFile(Model):
-    """What `config/config.yaml`, `--configfile` and `--config` say."""
+    """The keys of `config/config.yaml`, `--configfile` and `--config`."""
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]*$",
@@ -155,10 +161,11 @@ class SweepFile(Model):
     )
     sweep: str = Field(
         default="",
-        description="the values, in GNU parallel's grammar; empty for the experiment alone",
+        description="the values, in GNU parallel's grammar; empty: only the experiment",
     )
     search: Search | None = Field(
-        default=None, description="how many values `:::~` sources draw, and how; null: no such one"
+        default=None,
+        description="number and method of the draws of `:::~` sources; the search; null: neither",
     )
     exclude: list[str] = Field(
         default=[],
@@ -174,16 +181,16 @@ class SweepFile(Model):
     partial: bool = Field(
         default=False,
         description=(
-            "make tables, figures and report of the runs that are there, finished or not, and "
-            "start none"
+            "make tables, figures and report of the existing runs, finished or not, and start no "
+            "run"
         ),
     )
 
     rank: str = Field(
         default=RANK.name,
         description=(
-            "the metric that groups are ranked by, such as coverage or qd_auc; norm_qd_score: in "
-            "an archive without cells by qd_score"
+            "the metric that ranks the groups, such as coverage or qd_auc; norm_qd_score: "
+            "qd_score for archives without cells"
         ),
     )
     figures: Figures = Field(
@@ -191,22 +198,21 @@ class SweepFile(Model):
     )
     tables: Tables = Field(default=Tables(), description="columns of the table of groups")
     reevaluate: Reevaluate | None = Field(
-        default=None, description="corrected archives (how much of a score is luck); null: none"
+        default=None,
+        description="corrected archives, which show how much a score is overestimated; null: none",
     )
     rollouts: Rollouts | None = Field(
         default=None, description="animations of elites at their task; null: none"
     )
     confirm: Confirm | None = Field(
-        default=None, description="reruns of the winners with unseen seeds; null: none"
+        default=None, description="runs of the winners with held-out seeds; null: none"
     )
-    published: list[Published] = Field(
-        default=[], description="values of the literature to compare with"
-    )
+    published: list[Published] = Field(default=[], description="published values to compare with")
     imported: list[str] = Field(
         default=[],
         description=(
-            "descriptions of foreign results (YAML files, see `qdsweep import --help`), which "
-            "tables and figures show beside the sweep's own runs"
+            "descriptions of external results (YAML files, see `qdsweep import --help`), which "
+            "tables and figures show next to the runs of the sweep"
         ),
     )
 

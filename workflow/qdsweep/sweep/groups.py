@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from qdsweep.config.base import value_text
-from qdsweep.config.experiment import BUDGETS
+from qdsweep.config.experiment import BUDGET_NAMES
 from qdsweep.config.files import listed, nearest
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures
 from qdsweep.errors import BadInput
@@ -40,7 +40,7 @@ def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> 
     return [
         name
         for name in columns
-        if name not in UNGROUPED and (name not in BUDGETS or name in varying)
+        if name not in UNGROUPED and (name not in BUDGET_NAMES or name in varying)
     ]
 
 

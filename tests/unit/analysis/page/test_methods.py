@@ -171,6 +171,7 @@ def test_settings_are_what_is_shared_and_what_differs():
     assert "seed" not in rows and not any(key.startswith("domain") for key in rows)
     shared = yaml.safe_load(both.common)
     assert shared["domain.function"] == "sphere" and "algorithm.name" not in shared
+    assert "domain.mutation_scale" in shared and "domain.step" not in shared
     alone = settings({"a": runs["a"]})
     assert alone.differing is None
     assert yaml.safe_load(alone.common)["algorithm.name"] == "cma_me"

@@ -24,6 +24,7 @@ from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.config.base import value_text
+from qdsweep.config.keys import ALIASES, dotted
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
@@ -36,6 +37,8 @@ _NO_SETTINGS = {
     "seed",
     *(f"{part}.{key}" for part in ("algorithm", "domain") for key in ("title", "cite")),
 }
+# The page calls a key by its alias.
+_ALIASED = {dotted(key): dotted((*key[:-1], name)) for name, key in ALIASES.items()}
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
             for position, part in enumerate(value):
                 walk(part, f"{path}.{position}" if len(value) > 1 else path)
         else:
-            flat[path] = value
+            flat[_ALIASED.get(path, path)] = value
 
     walk(config, "")
     return {key: value for key, value in flat.items() if key not in _NO_SETTINGS}
