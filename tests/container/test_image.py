@@ -139,10 +139,10 @@ def test_the_images_have_what_the_lock_file_says(workshop, request):
     for image, wanted in images.items():
         words = ["apptainer", "--silent", "exec", "--cleanenv", image, "python", "-c", script]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-        found, uncompiled = json.loads(done.stdout)
-        assert {name: found.get(name) for name in wanted} == wanted
+        modules, uncompiled = json.loads(done.stdout)
+        assert {name: modules.get(name) for name in wanted} == wanted
         assert not uncompiled, "each start would compile it anew"
-        assert not set(found) - set(wanted) - {"pip", "setuptools", "wheel"}
+        assert not set(modules) - set(wanted) - {"pip", "setuptools", "wheel"}
 
 
 def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
@@ -155,10 +155,15 @@ def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
         "which bash python qdsweep; id -u; ls -d /root/.cache /opt/qdsweep/.git"
         " /opt/qdsweep/results /tmp/pip* 2>/dev/null; true"
     )
-    said = workshop.do(
+    printed = workshop.do(
         f"apptainer -s exec --contain --cleanenv --no-home {workshop.image} sh -c '{inside}'"
     )
-    assert said.split() == ["/usr/bin/bash", "/usr/local/bin/python", "/usr/local/bin/qdsweep", "0"]
+    assert printed.split() == [
+        "/usr/bin/bash",
+        "/usr/local/bin/python",
+        "/usr/local/bin/qdsweep",
+        "0",
+    ]
     about = json.loads(workshop.do("buildah inspect --type image localhost/qdsweep:" + version))
     assert about["OCIv1"]["config"]["User"] == "qdsweep"
 

@@ -58,8 +58,8 @@ def processes(folder: Path, module: str) -> list[psutil.Process]:
 
 
 def warm_process(folder: Path) -> psutil.Process:
-    (one,) = [p for p in processes(folder, SERVER) if p.ppid() not in map(int, pids(folder))]
-    return one
+    (server,) = [p for p in processes(folder, SERVER) if p.ppid() not in map(int, pids(folder))]
+    return server
 
 
 def pids(folder: Path) -> list[int]:

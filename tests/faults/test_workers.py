@@ -79,6 +79,18 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     assert not left & {"connection", "workers"}, "credentials and workers' logs vanish"
 
 
+def test_times_to_end_of_a_users_dask_config_are_not_taken(tmp_path, expected):
+    """Both are common in the config of dask-jobqueue's users."""
+    ends = {
+        "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION": "1s",
+        "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "1s",
+    }
+    run = Live(tmp_path, seconds=0.05, **ends)
+    assert run.process.wait(90) == 0
+    assert digest(run.out) == expected
+    assert not has_lost(run.log, 1)
+
+
 def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
     run = Live(tmp_path, PATIENT_BREAKS="1")
     assert run.process.wait(60) == 1

@@ -94,15 +94,15 @@ class Sweep:
 
     def processes(self) -> list[psutil.Process]:
         """The main processes of the runs that are computed now."""
-        found = []
+        processes = []
         for lock in self.folder.glob("results/runs/*/state/lock"):
             try:
                 process = psutil.Process(read_json(lock)["pid"])
                 if process.cwd() == str(self.folder) and "qdsweep" in process.cmdline():
-                    found.append(process)
+                    processes.append(process)
             except (ValueError, psutil.NoSuchProcess):  # nobody has it
                 continue
-        return found
+        return processes
 
     def allocated(self) -> float:
         """The seconds that workers were allocated, those of jobs that were started again too.
@@ -112,9 +112,9 @@ class Sweep:
         """
         words = ["sacct", "-a", "-D", "-X", "-n", "-P", "-S", "now-1day"]
         words += ["-o", "ElapsedRaw,NNodes,End,State,WorkDir"]
-        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         seconds = 0.0
-        for elapsed, nodes, end, state, place in (line.split("|") for line in said.splitlines()):
+        for elapsed, nodes, end, state, place in (line.split("|") for line in printed.splitlines()):
             if place == str(self.folder) and (end != "Unknown" or state == "RUNNING"):
                 seconds += 2 * int(nodes) * int(elapsed)
         return seconds

@@ -283,7 +283,10 @@ class Wrapper(Model):
 
 
 class Gymnasium(PolicyDomain):
-    """Any gymnasium environment; observations of spaces other than Box are flattened."""
+    """Any gymnasium environment; observations of spaces other than Box are flattened.
+
+    An evaluation fails if the policy acted on an observation that is NaN, or the return is NaN.
+    """
 
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
     own_libraries = ("gymnasium", "box2d", "mujoco")
@@ -306,7 +309,10 @@ class Gymnasium(PolicyDomain):
     max_episode_steps: int | None = Field(
         default=None,
         ge=1,
-        description="maximum length of an episode; null: the environment's own limit [steps]",
+        description=(
+            "maximum length of an episode; null: the environment's own limit, or, if it has none, "
+            "failure of the evaluation after 100,000 steps of an episode [steps]"
+        ),
     )
     episodes: int = Field(
         default=1, ge=1, description="episodes that an evaluation averages [episodes]"

@@ -79,6 +79,7 @@ def _short(key: str) -> str:
 
 
 # Keys of a family that are no hyper-parameters, or that hold others.
+_PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
 _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
@@ -161,6 +162,8 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
                 values[key].append(value)
     for (kind, phrase), options in values.items():
         before, _, after = phrase.partition("...")
+        if options == ["1"]:
+            after = _PLURAL.sub(r"\1", after)
         fact = f"{before.rstrip()} {listed(options, 'or')}{after}".lstrip()
         facts.setdefault(kind, []).append(fact)
     title = f"{title or models[0].title or name}{cite(models[0].papers)}"
