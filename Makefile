@@ -1,21 +1,22 @@
-# make demo   the LunarLander sweep, from nothing to its report
-# make test   what needs no root, no cluster, no image and no browser
-# make test-all  what needs these, too; with torch after `make rl`       make lint   all linters
-# make torture   the longest forms, for hours: docs/reliability.md
-# make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
-# make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
+# make demo   the LunarLander sweep, from the installation to its report
+# make test   the tests without root, cluster, image or browser
+# make test-all  all tests; those of torch after `make rl`      make lint   all linters
+# make torture   the long forms of the fault tests, for hours: docs/evidence.md
+# make venv   only the installation: .venv/bin/qdsweep, .venv/bin/snakemake
+# make extras the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
-#             (before `make test`, which tests them then)
-# make test-rl  their tests alone
-# make mutants  tries whether the tests notice changes of the modules that decide results
-# make snapshots  renews the texts that tests compare with
-# make docs   the documentation site, build/site/index.html: its tutorials are executed
+#             (before `make test`, which then tests them)
+# make test-rl  only their tests
+# make mutants  checks whether the tests detect changes of the modules that decide results
+# make snapshots  renews the stored texts of the tests
+# make docs   the documentation site, build/site/index.html, with executed tutorials
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
-# make bench  all that is compared with a peer: docs/benchmarks.md
-# make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
-# make bench-learning  TD3's training beside torch's: docs/learning.md
-# make bench-rl  PPO and A2C beside stable-baselines3's: docs/rl.md
-# The first interpreter here that will do, or one of uv's; `make PYTHON=...` names another.
+# make bench  all comparisons with other tools: docs/benchmarks.md
+# make bench-search  searches compared with Ray Tune and Optuna: docs/searches.md
+# make bench-learning  TD3's training compared with torch: docs/learning.md
+# make bench-rl  PPO and A2C compared with stable-baselines3: docs/rl.md
+
+# The first suitable interpreter of this machine, or of uv; `make PYTHON=...` selects another.
 SUITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14 \
 	"$$(uv python find --no-python-downloads '>=3.11,<3.15' 2>/dev/null)"; do \
@@ -34,9 +35,9 @@ OR_SAY = || eval "$$IS_INDEX_THERE"
 
 venv: .venv/installed
 
-# One that was interrupted is begun from nothing: pip takes a half-unpacked library for a whole one.
-# Snakemake needs immutables, which has no wheel for Python 3.14. `true` in the place of a compiler
-# leaves out its part in C: the package works without. setuptools installs this project.
+# After an interruption it starts from scratch, because pip takes a half-unpacked library for a whole
+# one. Snakemake needs immutables, which has no wheel for Python 3.14. `true` in place of a compiler
+# omits its optional part in C. setuptools installs this project.
 .venv/installed: envs/requirements.lock envs/dev.lock pyproject.toml
 	@"$(PYTHON)" -c '$(SUITS)' 2>/dev/null || { echo "qdsweep needs Python 3.11 to 3.14 with venv$(if $(PYTHON),$(comma) which $(PYTHON) is not): install one (Debian: apt-get install python3-venv; without root: uv python install 3.13), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(if $(wildcard $@),,--clear) .venv
@@ -47,12 +48,12 @@ venv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# What only linters and tests need.
+# The packages of linters and tests only.
 .venv/dev: .venv/installed envs/dev.lock
 	$(INSTALL) -r envs/dev.lock $(OR_SAY)
 	@touch $@
 
-# An extra's lock has what it adds to requirements.lock.
+# The lock of an extra has only its additions to requirements.lock.
 LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock envs/atari.lock
 extras: .venv/extras
 
@@ -70,8 +71,8 @@ demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
-# Three processes for two cores: many tests wait for processes that they have started.
-# Torch is not installed for tests: after `make rl` those of ppo, a2c and the like run, too.
+# Three processes for two cores, because many tests wait for processes that they have started.
+# Torch is not installed for tests. After `make rl`, the tests of ppo, a2c and others run, too.
 test: .venv/dev extras
 	$(BIN)/python -m pytest --numprocesses 3 --durations 10 -m "not rest"
 
@@ -82,7 +83,7 @@ test-all: .venv/dev extras .venv/docs
 snapshots: .venv/dev extras
 	$(BIN)/python -m pytest --numprocesses 2 --snapshot-update
 
-# What needs torch, or tries every algorithm and domain that is installed.
+# The tests that need torch, or try every installed algorithm and domain.
 RL := algorithms domains/test_qdgym.py domains/test_rows.py experiment/test_known_names.py experiment/test_loop.py host cli/test_learning_pages.py
 test-rl: .venv/dev extras rl
 	$(BIN)/python -m pytest --numprocesses 3 $(RL:%=tests/unit/%)
@@ -95,7 +96,7 @@ mutants: .venv/mutants
 	$(INSTALL) --no-deps -r envs/mutants.lock $(OR_SAY)
 	@touch $@
 
-# The long forms of the tests of faults and trust, for hours: docs/reliability.md.
+# The long forms of the tests of faults and trust, for hours: docs/evidence.md.
 torture: .venv/dev extras
 	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/workflow tests/slurm --timeout 20000
 
@@ -106,7 +107,7 @@ lint: .venv/dev
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
-# Warnings are errors: a link that leads nowhere, a command that fails.
+# Warnings are errors: a broken link, a command that fails.
 docs: .venv/docs
 	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --jobs auto --quiet docs build/site
 	@echo "open build/site/index.html"
@@ -115,7 +116,7 @@ docs: .venv/docs
 	$(INSTALL) --no-deps -r envs/docs.lock $(OR_SAY)
 	@touch $@
 
-# The image that `--sdm apptainer` takes: containers/build.sh --help.
+# The image for `--sdm apptainer`: containers/build.sh --help.
 image:
 	containers/build.sh
 
@@ -124,7 +125,7 @@ figure: venv
 	$(BIN)/snakemake --cores $(CORES) --configfile config/sweeps/lander.yaml
 	cp results/sweeps/lander/plots/overview.png docs/overview.png
 
-# On a machine that does nothing else; it needs GNU parallel, and a package index for Ray.
+# On an idle machine. It needs GNU parallel, and a package index for Ray.
 bench: extras
 	$(BIN)/python benchmarks/bench.py
 
@@ -136,7 +137,7 @@ bench-search: extras
 bench-learning: extras
 	$(BIN)/python benchmarks/learning.py
 
-# An hour and more, resumable.
+# More than an hour, resumable.
 bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
 

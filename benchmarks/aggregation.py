@@ -1,12 +1,11 @@
-"""What the tables of a large sweep cost, beside a bare pandas loop over the same files.
+"""The cost of a large sweep's tables, compared with a bare pandas loop over the same files.
 
     python benchmarks/aggregation.py [--runs 1000] [--iterations 1000]
 
-The runs are synthetic: metrics.csv, summary.json and config.yaml as a run leaves them, in groups of
-5 seeds. `qdsweep aggregate` makes all tables (every pair of groups is tested), then again with 10
-runs changed, and all of them again where each run has the checksums that finished runs have; the
-bare loop reads each metrics.csv, puts them together and means each group. Figures are of whole
-processes, one after the other.
+The runs are synthetic: metrics.csv, summary.json and config.yaml as of real runs, in groups of 5
+seeds. `qdsweep aggregate` makes all tables, and tests every pair of groups. It runs again with 10
+changed runs, and once more on all runs with the checksums of finished runs. The bare loop reads
+each metrics.csv, joins them and averages each group. Times are of whole processes in sequence.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Frames of Atari games a CPU second, beside the emulator's own loop.
+"""Frames of Atari games per CPU second, compared with the emulator's own loop.
 
     python benchmarks/atari.py [--repeats 5] [--frames 3000]
 
-The actions that a random policy has taken are played again in ale-py's plain loop, which reads the
-memory after each (or not even that: the physical limit), so that both emulate alike. They take
-turns, and the figures are CPU seconds, so that a busy machine matters little.
+ale-py's plain loop repeats the actions of a random policy, so both emulate the same frames. It
+reads the memory after each action, or not even that, which is the physical limit. Both take turns,
+and the times are CPU seconds, so that a busy machine matters little.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def rates(plays: dict[str, Callable[[], int]], repeats: int) -> dict[str, float]
 
 
 def memory(repeats: int, frames: int) -> None:
-    """Linear policies of the memory beside the bare loop, over five games."""
+    """Linear policies of the memory compared with the bare loop, over five games."""
     measured = []
     for game in GAMES:
         domain = domain_of(game, frames)
@@ -121,7 +121,7 @@ def memory(repeats: int, frames: int) -> None:
 
 
 def screens(repeats: int, frames: int) -> None:
-    """The convolutional network on screens beside the emulator's own environment of screens."""
+    """The convolutional network on screens, compared with the emulator's screens."""
     domain = domain_of("breakout", frames, **SCREENS)
     solution = domain.xavier(np.random.SeedSequence(1))
     network = domain._policy.network(solution.astype(np.float32))

@@ -1,10 +1,10 @@
-"""What a whole run costs beside a bare pyribs script, reload files and metrics included.
+"""The cost of a whole run compared with a bare pyribs script, with reload files and metrics.
 
     python benchmarks/bare_loop.py [--iterations 2000] [--repeats 3]
 
 LP sphere, 100 parameters, 540 solutions per iteration, one core: `qdsweep run` (start-up, metrics,
 reload files, log, results) against a script of twenty lines with the same emitters. Whole
-processes, interleaved, medians of wall and CPU seconds. The floor is ask and tell alone, timed
+processes, interleaved, medians of wall and CPU seconds. The floor is ask and tell only, timed
 inside the script.
 """
 
@@ -57,17 +57,17 @@ if sys.argv[1] == "cma_me":
 else:
     emitters = [GaussianEmitter(archive, sigma=0.5, x0=np.zeros(100), batch_size=540, seed=SEED)]
 scheduler = Scheduler(archive, emitters)
-alone = 0.0
+inside = 0.0
 for _ in range(int(sys.argv[2])):
     start = time.perf_counter()
     solutions = scheduler.ask()
-    alone += time.perf_counter() - start
+    inside += time.perf_counter() - start
     results = sphere(solutions)
     start = time.perf_counter()
     scheduler.tell(*results)
-    alone += time.perf_counter() - start
+    inside += time.perf_counter() - start
 print(archive.stats.coverage)
-print(alone)
+print(inside)
 """
 
 
@@ -111,7 +111,7 @@ def main() -> None:
             (statistics.median(s[i] for s in ours), statistics.median(s[i] for s in bare))
             for i in range(2)
         )
-        alone = statistics.median(float(printed.split()[-1]) for _, _, printed in bare)
+        inside = statistics.median(float(printed.split()[-1]) for _, _, printed in bare)
         count = f"{arguments.iterations:,} iteration{'s' * (arguments.iterations > 1)}"
         work = f"{algorithm} on LP sphere, {count}, whole process"
         figure(
@@ -122,15 +122,15 @@ def main() -> None:
             detail=f"wall {wall[0]:.1f} s against {wall[1]:.1f} s, CPU {cpu[0]:.1f} s against "
             f"{cpu[1]:.1f} s (ratio {cpu[0] / cpu[1]:.3f})",
             profile=", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
-            + f"; ask and tell of the bare script {alone:.1f} s",
+            + f"; ask and tell of the bare script {inside:.1f} s",
         )
         if arguments.iterations > 1:
             figure(
                 work,
-                "ask and tell alone",
-                wall[0] / alone,
+                "ask and tell only",
+                wall[0] / inside,
                 limit="1",
-                detail=f"{wall[0]:.1f} s against {alone:.1f} s",
+                detail=f"{wall[0]:.1f} s against {inside:.1f} s",
             )
 
 

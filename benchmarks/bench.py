@@ -1,4 +1,4 @@
-"""Runs the benchmarks that have a wanted figure, and writes docs/benchmarks.csv, .md and .png.
+"""Runs the benchmarks that have a target, and writes docs/benchmarks.csv, .md and .png.
 
     python benchmarks/bench.py [--only NAME...]      (`make bench` runs all)
 
@@ -95,12 +95,12 @@ def as_csv(rows: list[Row]) -> str:
 
 
 def as_markdown(rows: list[Row]) -> str:
-    """A page: where and when, a table, and the profiles of what is not reached."""
+    """A page: date and machine, a table, and the profiles of missed targets."""
     # One line, unless some scripts were run on another day or elsewhere.
     scripts: dict[str, dict[str, None]] = {}
     for row in rows:
         scripts.setdefault(row["setting"], {})[row["script"]] = None
-    lines = ["# Benchmarks", ""]
+    lines = ["# Benchmarks", "", "`make bench` measures these values.", ""]
     lines += [
         setting if len(scripts) == 1 else f"{', '.join(names)}: {setting}  "
         for setting, names in scripts.items()
@@ -108,20 +108,20 @@ def as_markdown(rows: list[Row]) -> str:
     lines += ["", *table(rows)]
     missed = [row for row in rows if row["met"] == "no"]
     if missed:
-        lines += ["", "Where the time goes in what is not reached:", ""]
+        lines += ["", "The parts of the time where a target is not reached:", ""]
         lines += [f"- {row['work']}: {row['profile']}" for row in missed]
     return "\n".join(lines) + "\n"
 
 
 def times_better(row: Row) -> float:
-    """How many times better than wanted, whichever direction is better."""
+    """How many times better than its target a ratio is, whichever direction is better."""
     sign, bound = row["wanted"].split()
     ratio = float(row["ratio"])
     return ratio / float(bound) if sign == ">=" else float(bound) / ratio
 
 
 def draw(rows: list[Row], stem: Path) -> None:
-    """A line for each wanted figure, from what is wanted to what is reached."""
+    """A line for each value with a target, from the target to the value."""
     rows = [row for row in rows if row["wanted"]]
     with style():
         figure, axes = plt.subplots(figsize=(10, 1.1 + 0.46 * len(rows)), layout="constrained")
@@ -137,7 +137,7 @@ def draw(rows: list[Row], stem: Path) -> None:
                 axes.plot(x, y, mark, color=color, markersize=8, label=label)
         for y, row in enumerate(rows):
             place, ratio = times_better(row), float(row["ratio"])
-            mine = f"{ratio:.3g}, wanted {row['wanted'].replace('<=', '≤').replace('>=', '≥')}"
+            mine = f"{ratio:.3g}, target {row['wanted'].replace('<=', '≤').replace('>=', '≥')}"
             axes.annotate(
                 mine if row["met"] == "yes" else f"{mine}: NOT REACHED",
                 (max(place, 1), y),
@@ -149,7 +149,7 @@ def draw(rows: list[Row], stem: Path) -> None:
             name, peer = (text.replace("`", "") for text in (row["work"], row["peer"]))
             for text, rise, look in (
                 (name, 6, {"fontsize": 8.5}),
-                (f"against {peer}", -6, NOTE),
+                (f"compared with {peer}", -6, NOTE),
             ):
                 axes.annotate(
                     textwrap.shorten(text, 76, placeholder=" ..."),
@@ -166,7 +166,7 @@ def draw(rows: list[Row], stem: Path) -> None:
         axes.margins(x=0.05)
         low, high = axes.get_xlim()
         low, high = min(low, 0.9), max(high, 1.5)
-        axes.set_xlim(low, high * (high / low) ** 0.35)  # with room for the figures
+        axes.set_xlim(low, high * (high / low) ** 0.35)  # with room for the values
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_minor_locator(NullLocator())
@@ -175,7 +175,7 @@ def draw(rows: list[Row], stem: Path) -> None:
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         axes.set_axisbelow(True)
-        axes.set_xlabel("times better than wanted (1: just reached; further right is better)")
+        axes.set_xlabel("times better than the target (1: just reached; further right is better)")
         figure.legend(loc="outside upper right", ncols=2)
         save(figure, stem, (".png",))
         plt.close(figure)

@@ -3,9 +3,9 @@
     python benchmarks/counting_ones.py [--repeats 50] [--rounds 2 4 8]
 
 Falkner, Klein & Hutter (2018), section 5.1: four categorical parameters of {0, 1} and four
-continuous ones of [0, 1]; the score is the sum of the former and of the mean of so many coin
-flips with each of the latter; 9 to 729 flips, and 8 is the best. All have the same budget: that
-of so many rounds of Hyperband. The regret is of the winner's true score.
+continuous parameters of [0, 1]. The score is the sum of the former and of the mean of coin flips
+with each of the latter. There are 9 to 729 flips, and 8 is the best score. All searches have the
+budget of the same number of Hyperband rounds. The regret is of the winner's true score.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def truth(values: Mapping[str, Any]) -> float:
 
 
 def score(setting: int, values: Mapping[str, Any], seed: str, budget: int) -> float:
-    """The score after so many flips; more flips go on from the ones before."""
+    """The score after a number of flips; more flips continue from the previous ones."""
     total = 0.0
     for name, value in values.items():
         if name.startswith("coin"):

@@ -1,4 +1,4 @@
-"""How a benchmark says what it has measured; `make bench` collects it."""
+"""The rows that benchmarks print, and that `make bench` collects."""
 
 import json
 import os
@@ -19,16 +19,16 @@ def figure(
     detail: str = "",
     profile: str = "",
 ) -> dict[str, Any]:
-    """Prints a ratio, and hands it to `make bench`.
+    """Prints a ratio, and passes it to `make bench`.
 
     Args:
         work: What was measured.
-        peer: Beside what, in the same run.
-        ratio: Ours to the peer's.
-        wanted: `<= 1.05` or `>= 2`; nothing for a figure that is only good to know.
-        limit: The physical limit of the ratio, where it is known.
-        detail: The figures behind it.
-        profile: Where the time goes; the table shows it where the ratio is not reached.
+        peer: The tool of the comparison, in the same run.
+        ratio: qdsweep's value to the peer's.
+        wanted: The target, `<= 1.05` or `>= 2`; empty for a value without a target.
+        limit: The physical limit of the ratio, if it is known.
+        detail: The values of the ratio.
+        profile: The parts of the time; the table shows it if the target is not reached.
 
     Returns:
         A row for `table`.
@@ -57,7 +57,7 @@ def figure(
 
 def table(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Returns the lines of a table in Markdown."""
-    lines = ["| work | against | ratio | wanted | limit | figures |"]
+    lines = ["| work | compared with | ratio | target | limit | values |"]
     lines.append("|---|---|---:|---:|---:|---|")
     for row in rows:
         ratio = f"{float(row['ratio']):.3g}"

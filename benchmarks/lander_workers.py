@@ -1,13 +1,13 @@
-"""Lunar lander on the cores of one machine, beside the way of pyribs' example.
+"""Lunar lander on the cores of one machine, compared with pyribs' example.
 
     python benchmarks/lander_workers.py [--workers 2] [--repeats 5] [--ray]
 
 Batches of 150 policies, as an iteration of CMA-ME with 5 emitters x 30. The peer is Dask with a
-task per solution and `gymnasium.make` in each, as examples/lunar_lander.py has it; ours are the
-engines `processes` and `dask`, with and without the lander's fast path. Other peers evaluate as
-the example does, with a task per solution too: `multiprocessing.Pool`, and, with --ray, Ray, which
+task per solution and `gymnasium.make` in each, as in examples/lunar_lander.py. qdsweep's engines
+are `processes` and `dask`, with and without the lander's fast path. Other peers evaluate as
+the example does, with one task per solution: `multiprocessing.Pool` and, with --ray, Ray, which
 is installed into a temporary folder. Repeats are interleaved, but for Ray's, which come after;
-figures are medians. The efficiency is (seconds of the evaluations alone / workers) / wall.
+figures are medians. The efficiency is (seconds of the evaluations / workers) / wall.
 """
 
 import argparse
@@ -41,9 +41,9 @@ from qdsweep.records.results import write_config  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
 SEED, BATCH = 52, 150
-EXAMPLE = "pyribs' example: Dask, a task per solution"
-POOL = "`multiprocessing.Pool`, a task per solution"
-RAY = "Ray, a task per solution"
+EXAMPLE = "pyribs' example: Dask, one task per solution"
+POOL = "`multiprocessing.Pool`, one task per solution"
+RAY = "Ray, one task per solution"
 PLAIN_PATH = "processes, plain path"
 WANTED = {
     "long": {"processes": ">= 2", "dask": "", PLAIN_PATH: ">= 1.4"},
@@ -74,7 +74,7 @@ def batches() -> dict[str, np.ndarray]:
 def engine(
     name: str, workers: int, folder: Path, domain: str = "lunar_lander"
 ) -> Iterator[Callable[[np.ndarray], tuple[np.ndarray, float]]]:
-    """An engine of ours: a batch -> results and seconds of the evaluations alone."""
+    """An engine of qdsweep: a batch -> results and seconds of the evaluations only."""
     experiment = compose("lunar_lander", {"domain": domain})
     run = folder / f"{name}-{domain.split(':')[0]}"
     (run / "state").mkdir(parents=True)
@@ -177,7 +177,7 @@ def main() -> None:
             for name, wanted in EFFICIENCY.items():
                 pairs = zip(busy[name], wall[name], strict=True)
                 figure(
-                    f"LunarLander, {kind} episodes ({name}): time of the evaluations alone",
+                    f"LunarLander, {kind} episodes ({name}): time of the evaluations only",
                     f"wall time of {workers} workers",
                     statistics.median(b / workers / w for b, w in pairs),
                     wanted,
@@ -187,7 +187,7 @@ def main() -> None:
 
 
 def report(work: str, wanted: dict[str, str], wall: dict[str, list[float]], where: str) -> None:
-    """Evaluations/s of ours against those of the example, and then of the other peers."""
+    """Evaluations/s of qdsweep compared with the example, and then with the other peers."""
     rate = {name: BATCH / statistics.median(seconds) for name, seconds in wall.items()}
     pairs = [(name, EXAMPLE) for name in wanted]
     pairs += [("processes", peer) for peer in (POOL, RAY) if peer in rate]

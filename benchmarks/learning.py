@@ -1,4 +1,4 @@
-"""What PGA-ME's learning costs beside torch's, and whether it hides behind the evaluation.
+"""The cost of PGA-ME's learning compared with torch, and whether evaluations hide it.
 
     python benchmarks/learning.py [--repeats 5] [--environment DIR]
 
@@ -138,7 +138,7 @@ def run(workers: int, *, hides: bool = True) -> tuple[Watched, list[float], list
 
 
 def hidden() -> None:
-    """Wall seconds of an iteration with two workers, beside the least that two cores allow.
+    """Wall seconds of an iteration with two workers, and the minimum that two cores allow.
 
     An iteration evaluates, trains and makes variations, of which only training can be done while
     others evaluate: variations take the critics that it leaves.

@@ -1,4 +1,4 @@
-"""Environments with what ours is measured beside."""
+"""Environments with the tools of the comparisons."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ WORKFLOW = Path(__file__).resolve().parents[1] / "workflow"
 
 
 def install(folder: Path, packages: Sequence[str]) -> Path:
-    """An environment with the peers, which sees ours besides; returns its Python."""
+    """Makes an environment with the peers, which also sees ours; returns its Python."""
     python = folder / "bin/python"
     if not python.exists():
         venv.create(folder, with_pip=True)

@@ -1,9 +1,9 @@
 # ruff: noqa: E402
-"""Population-based training beside random search and halving, at equal evaluations.
+"""Population-based training compared with random search and halving, at equal evaluations.
 
     python benchmarks/population.py [searches]
 
-Of each search: the winner's score on its own seed, which chose it, and the mean over five others.
+For each search: the winner's score on the seed of the selection, and the mean over five others.
 All three draw alike, run the code of a sweep, and spend at most what nine whole runs do. The task
 is that of config/sweeps/pbt_line.yaml: MAP-Elites with line mutation on Rastrigin, 20 parameters.
 """
@@ -134,28 +134,28 @@ def member(values: Values, seed: str) -> Experiment:
 
 
 class Run:
-    """A run in memory, which goes on from where it stands."""
+    """A run in memory, which can be continued."""
 
     def __init__(self, experiment: Experiment, state: State | None = None) -> None:
         self.experiment, self.domain = experiment, make_domain(experiment.domain)
         self.state = state or State(make_algorithm(experiment, self.domain, None))
 
     def score_at(self, iterations: int) -> float:
-        """Its normalised QD score after so many iterations."""
+        """Its normalised QD score after a number of iterations."""
         short = self.experiment.model_copy(update={"iterations": iterations})
         loop.run_loop(short, self.state, Serial(self.domain), Stop(), lambda *_: None)
         return float(self.state.algorithm.metrics()["norm_qd_score"])
 
     def forked(self, experiment: Experiment) -> "Run":
-        """A run of another experiment that begins where this one stands."""
+        """A run of another experiment that begins with the state of this run."""
         payload = io.BytesIO()
         reload.dump(self.state, payload)
         return Run(experiment, pickle.loads(payload.getbuffer()))
 
 
 def report(rows: Mapping[str, list[tuple[float, float, float]]]) -> None:
-    """Means over the searches ± standard errors; `more`: than random search, on unseen seeds."""
-    print("\n| search | cost | own seed | unseen seeds | lost | more | better, equal, worse |")
+    """Means over the searches ± standard errors; `gain`: over random search, on held-out seeds."""
+    print("\n| search | cost | own seed | held-out seeds | loss | gain | better, equal, worse |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name, scores in rows.items():
         own, unseen, share = zip(*scores, strict=True)

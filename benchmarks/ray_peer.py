@@ -1,4 +1,4 @@
-"""The lander evaluations with Ray, a task per solution; run by lander_workers.py.
+"""The lander evaluations with Ray, one task per solution; run by lander_workers.py.
 
     python benchmarks/ray_peer.py POLICIES.npy SEED WORKERS REPEATS
 

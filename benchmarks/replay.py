@@ -2,9 +2,9 @@
 
     python benchmarks/replay.py [--draws 300]
 
-A draw takes other tuning seeds and another order of the settings. The winner's score is the mean
-over the seeds that did not choose it, beside that of the setting that is best on those seeds; the
-cost is beside a grid with one seed.
+Each draw has other tuning seeds and another order of the configurations. The winner's score is
+the mean over held-out seeds, relative to the best configuration on these seeds. The cost is
+relative to a grid with one seed.
 """
 
 import argparse
@@ -55,7 +55,7 @@ STRATEGIES = {
 
 
 class Found(NamedTuple):
-    """What a search finds: score beside the best setting's, cost beside a one-seed grid's."""
+    """A search's score relative to the best configuration, and cost relative to a one-seed grid."""
 
     score: float
     cost: float
@@ -96,7 +96,7 @@ def replay(curves: Curves, strategy: Strategy, draw: int) -> Found:
 
 
 def many(curves: Curves, strategy: Strategy, draws: int) -> tuple[Found, list[float]]:
-    """The means of so many draws, and the scores."""
+    """The means of all draws, and the scores."""
     replayed = [replay(curves, strategy, draw) for draw in range(draws)]
     mean = Found(*(statistics.fmean(column) for column in zip(*replayed, strict=True)))
     return mean, [each.score for each in replayed]

@@ -1,14 +1,14 @@
-"""PPO and A2C beside stable-baselines3's own `learn()`: returns, CPU time, and what workers bring.
+"""PPO and A2C compared with stable-baselines3's own `learn()`: returns, CPU time, workers.
 
     python benchmarks/rl.py [--seeds 10] [--steps STEPS] [--kinds ppo a2c] [--results DIR]
 
-Both learn CartPole-v1 for as many environment steps, each seed in a process of its own; then the
-last policy plays 100 greedy episodes on seeds that both have. All settings are equal: those of our
-preset, for A2C with stable-baselines3's own advantages (`gae_lambda: 1`, not normalised) and a rate
-that falls to 0, so that no luck is in the end. An update's steps are 1,024 (PPO) and 40 (A2C, as in
-stable-baselines3: 5 of 8 environments), here of whole episodes that are at least as many. CPU
-seconds are those of learning and playing, after a first update, so without what is imported and
-compiled. What is done stays in DIR: the same command goes on.
+Both learn CartPole-v1 for equally many environment steps, each seed in its own process. Then the
+last policy plays 100 greedy episodes on common seeds. All settings are equal: those of our preset.
+A2C has stable-baselines3's own advantages (`gae_lambda: 1`, not normalised) and a rate that falls
+to 0, so that the end is not left to chance. An update has 1,024 steps (PPO) or 40 (A2C, as in
+stable-baselines3: 5 of 8 environments), here of whole episodes with at least this many steps. CPU
+seconds are those of learning and playing after a first update, without imports and compilation.
+Results stay in DIR, and the same command resumes.
 """
 
 import argparse
@@ -39,8 +39,8 @@ from qdsweep.files import write_text  # noqa: E402
 GREEDY = np.arange(10_000, 10_100, dtype=np.uint32)
 STEPS = {"ppo": 100_000, "a2c": 500_000}
 ENVIRONMENTS = 8
-# Steps of an update, and how many episodes ours plays at a time until there are so many. An episode
-# has 500 steps at most.
+# Steps of an update, and the number of episodes that qdsweep plays at a time to get them.
+# An episode has 500 steps at most.
 UPDATE = {"ppo": {"n_steps": 1024, "batch_size": 8}, "a2c": {"n_steps": 40, "batch_size": 1}}
 Row = dict[str, Any]
 
@@ -78,7 +78,7 @@ def run(made: Experiment, workers: int = 1) -> Any:
 
 
 def ours(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
-    """Policy, environment steps and CPU seconds of a run of ours."""
+    """Policy, environment steps and CPU seconds of a run of qdsweep."""
     run(experiment(kind, seed, 1))
     start = time.process_time()
     state = run(experiment(kind, seed, steps))
@@ -215,7 +215,7 @@ def sampling(policy: Any, repeats: int) -> Row:
 
 
 def whole(steps: int) -> tuple[Row, Any]:
-    """The speed-up of a whole run by a second worker, beside what its parts allow (Amdahl).
+    """The speed-up of a whole run by a second worker, and its Amdahl bound.
 
     Returns:
         The figure, and the policy that was learned.

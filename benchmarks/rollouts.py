@@ -1,12 +1,12 @@
-"""What a step of an episode costs, beside gymnasium's usual way and the physics alone.
+"""The cost of a step of an episode, compared with gymnasium and with the physics only.
 
     python benchmarks/rollouts.py [--repeats 7]
 
-One core; policies are the same in all columns, repeats are interleaved, figures are medians of
-microseconds a step. LunarLander: our two paths, `gymnasium.make` for every evaluation (pyribs'
-example), and the floor: `b2World.Step` alone, timed inside our fast path. HalfCheetah-v5 with an
-MLP of 64x64: our plain path, `gymnasium.make` for every evaluation, and the floor: `mj_step` alone
-with the same actions. Results must be equal, bit for bit.
+One core; policies are the same in all columns, repeats are interleaved, times are medians of
+microseconds per step. LunarLander: our two paths, `gymnasium.make` for every evaluation (pyribs'
+example), and the floor. The floor is the time in `b2World.Step` inside our fast path.
+HalfCheetah-v5 with an MLP of 64x64: our plain path, `gymnasium.make` for every evaluation, and the
+floor. The floor is `mj_step` with the same actions. Results must be equal, bit for bit.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def lander(repeats: int) -> None:
     us = a_step(times, clock.steps)
     figure(
         "LunarLander, us per step",
-        "`b2World.Step` alone",
+        "`b2World.Step` only",
         us["fast"] / us["step"],
         "<= 1.15",
         "1",
@@ -120,7 +120,7 @@ def lander(repeats: int) -> None:
     )
     figure(
         "LunarLander by `gymnasium.make`, us per step",
-        "`b2World.Step` alone",
+        "`b2World.Step` only",
         us["make"] / us["step"],
         limit="1",
         detail=f"{us['make']:.1f} us against {us['step']:.1f} us",
@@ -203,7 +203,7 @@ def cheetah(repeats: int, episodes: int = 4) -> None:
     )
     figure(
         "HalfCheetah-v5, us per step",
-        "`mj_step` alone",
+        "`mj_step` only",
         us["plain"] / us["step"],
         limit="1",
         detail=f"{us['plain']:.1f} us against {us['step']:.1f} us",
@@ -211,7 +211,7 @@ def cheetah(repeats: int, episodes: int = 4) -> None:
 
 
 def a_step(times: dict[str, list[float]], steps: int) -> dict[str, float]:
-    """Medians in microseconds a step."""
+    """Medians in microseconds per step."""
     return {name: 1e6 * statistics.median(s) / steps for name, s in times.items()}
 
 

@@ -1,4 +1,4 @@
-"""The function that benchmarks/searches.py tunes: a small QD run that can go on."""
+"""The function that benchmarks/searches.py tunes: a small QD run that can be continued."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ class Counted(LinearProjection):
 
 
 def experiment(task: str, scale: int, *, counted: bool) -> dict[str, Any]:
-    """The experiment of a task, with so many times the budget of the table's."""
+    """The experiment of a task, with a multiple of the table's budget."""
     whole = BASE | TASKS[task][0]
     if counted:
         arguments = {"function": "rastrigin", "solution_dim": 20}
@@ -57,7 +57,7 @@ def experiment(task: str, scale: int, *, counted: bool) -> dict[str, Any]:
 
 
 class Run:
-    """A run that can be lengthened, and pickled in between."""
+    """A run that can be extended, and pickled in between."""
 
     def __init__(self, whole: Mapping[str, Any], setting: Mapping[str, Any], seed: int) -> None:
         self.experiment = compose(whole, {**setting, "seed": seed})
@@ -70,7 +70,7 @@ class Run:
         return self.state.evaluations
 
     def extend(self, evaluations: int) -> float:
-        """The normalized QD score after so many evaluations in all."""
+        """The normalised QD score after a number of evaluations in total."""
         budget = self.experiment.model_copy(update={"evaluations": evaluations})
         engine = Serial(make_domain(self.experiment.domain))
         run_loop(budget, self.state, engine, Stop(), lambda state, seconds: None)

@@ -3,9 +3,9 @@
     python benchmarks/search_peers.py WAY TASK SCALE SEED WHOLES COUNTED
 
 WAY: asha (Ray Tune's ASHA), optuna (its TPE with HyperbandPruner), random (whole runs in a process
-pool). The search ends after the budget of WHOLES whole runs, and is kept in the working directory;
-started again there it goes on as its library can. Prints its records as JSON: setting,
-evaluations and score of each trial.
+pool). The search ends after the budget of WHOLES whole runs, and is stored in the working
+directory. Another start there resumes it as its library can. Prints its records as JSON:
+configuration, evaluations and score of each trial.
 """
 
 import json
@@ -90,7 +90,7 @@ def asha(task: str, scale: int, seed: int, wholes: float, counted: bool) -> list
                 mode="max",
                 num_samples=500,
                 max_concurrent_trials=CORES,
-                reuse_actors=True,  # else each trial imports and compiles anew
+                reuse_actors=True,  # else each trial imports and compiles again
                 search_alg=BasicVariantGenerator(random_state=seed, max_concurrent=CORES),
                 scheduler=ASHAScheduler(
                     time_attr="evaluations",

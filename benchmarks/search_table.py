@@ -2,8 +2,8 @@
 
     python benchmarks/search_table.py [--runs FILE]
 
-Three tasks of 81 settings and ten seeds. Each run is added to FILE when it is done, so that the
-same command goes on after a kill; the table is written when all are there. One core, a quarter of
+Three tasks of 81 configurations and ten seeds. Each run is added to FILE when it ends, so that the
+same command resumes after a kill. The table is written after the last run. One core, a quarter of
 an hour.
 """
 
@@ -100,7 +100,7 @@ def curve(task: str, setting: dict[str, Any], seed: int) -> list[float]:
 
 
 def finished(file: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
-    """The runs of a file by task, setting and seed; a line that a kill has torn is left out."""
+    """The runs of a file by task, configuration and seed, without a line that a kill truncated."""
     runs = {}
     for line in file.read_text().splitlines() if file.exists() else ():
         try:
@@ -128,7 +128,7 @@ def main() -> None:
         scores = curve(task, settings(task)[number], seed)
         run = {"task": task, "setting": number, "seed": seed, "scores": scores}
         runs[task, number, seed] = run | {"seconds": time.process_time() - start}
-        with file.open("a") as lines:  # the line's end first: one that was torn stays alone
+        with file.open("a") as lines:  # the line's end first, as a kill may have truncated a line
             lines.write("\n" + json.dumps(runs[task, number, seed]))
         if number == 80:
             print(f"seed {seed}, {task}", flush=True)

@@ -1,13 +1,13 @@
-"""Searches beside those of Ray Tune and Optuna (`make bench-search`).
+"""Searches compared with those of Ray Tune and Optuna (`make bench-search`).
 
     python benchmarks/searches.py [--tasks 3] [--seeds 10] [--long 10] [--environment DIR]
 
 Each tunes the same function (search_function.py) on two cores with the budget of about 15 whole
 runs, once for each task and search seed. The winner's score is the mean of five runs with seeds
-that no search has seen. On the first task each search is made twice (is it equal?), one is killed
-half-way with SIGKILL and started again (how many evaluations were lost?), and one has so many times
-the budget (--long; the wall time, where the start counts less). Ray and Optuna are installed into
-DIR, or into a temporary folder.
+that no search has used. On the first task each search runs twice, to compare the results. Another
+search is killed half-way with SIGKILL and started again, to count the lost evaluations. One more
+has a multiple of the budget (--long), where the start counts less for the wall time. Ray and Optuna
+are installed into DIR, or into a temporary folder.
 """
 
 import argparse
@@ -82,7 +82,7 @@ class Job(NamedTuple):
         return list(map(str, words))
 
     def sweep(self) -> dict[str, Any]:
-        """The sweep file of a search of ours."""
+        """The sweep file of a search of qdsweep."""
         drawn = [
             f":::~ {name} {' '.join(map(str, kind))}" for name, kind in SPACES[self.task].items()
         ]
@@ -116,7 +116,7 @@ class Made(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Evaluations that its records are about; a place goes on from the one before."""
+        """Evaluations of its records; a trial continues from the one of the previous rung."""
         runs: dict[str, int] = {}
         for number, record in enumerate(self.records):
             run = str(record.get("run", number))
@@ -175,7 +175,7 @@ def started(words: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[byt
 
 
 def ours(folder: Path) -> list[dict[str, Any]]:
-    """The records of a search of ours."""
+    """The records of a search of qdsweep."""
     rows = list(csv.DictReader((folder / TARGET).read_text().splitlines()))
     names = [name for name in rows[0] if any(name in space for space in SPACES.values())]
     return [
@@ -215,7 +215,7 @@ def compare(task: str, seeds: Sequence[int], python: Path) -> dict[str, list[Mad
             for way, searched in made.items()
         }
     print(f"\n**{task}**, {len(seeds)} search seeds\n")
-    print("| search | winner on unseen seeds | seconds | MB | evaluations |")
+    print("| search | winner on held-out seeds | seconds | MB | evaluations |")
     print("|---|---:|---:|---:|---:|")
     seconds = {way: statistics.median(each.seconds for each in made[way]) for way in made}
     for way, searched in made.items():
@@ -251,8 +251,8 @@ def wall(task: str, way: str, seconds: dict[str, float]) -> None:
 
 
 def check(task: str, made: dict[str, list[Made]], long: int, python: Path) -> None:
-    """Whether a search made again is equal, what a kill costs, and a search that takes longer."""
-    print(f"\n**{task}**\n\n| search | made again it is equal | evaluations lost by a kill |")
+    """Whether a second search is equal, the cost of a kill, and a longer search."""
+    print(f"\n**{task}**\n\n| search | second search is equal | evaluations lost by a kill |")
     print("|---|---:|---:|")
     for way, searches in made.items():
         equal = 0

@@ -1,13 +1,13 @@
-"""What a whole sweep costs, beside GNU parallel and a bare Snakefile.
+"""The cost of a whole sweep, compared with GNU parallel and a bare Snakefile.
 
-    python benchmarks/sweeps.py [second] [short] [dry]      (all three without a word)
+    python benchmarks/sweeps.py [second] [short] [dry]      (default: all three)
 
 second: 1,000 runs that evaluate for 1 s of CPU time each, two at a time; GNU parallel runs the
         same command, forked from a warm process as ours are. That is Snakemake's own cost.
 short:  200 runs of 50 iterations of MAP-Elites on LP sphere, which is less than their start-up;
         GNU parallel starts a bare pyribs script for each.
-dry:    `snakemake -n` of 10,000 runs, beside a Snakefile of 10,000 jobs with the same files; and
-        beside itself when all have finished.
+dry:    `snakemake -n` of 10,000 runs, compared with a Snakefile of 10,000 jobs with the same
+        files, and with itself when all runs have finished.
 
 It needs GNU parallel. Figures are seconds of whole processes, one after the other.
 """
@@ -115,7 +115,7 @@ def profile(folder: Path, *words: object) -> str:
     }
     most = sorted(ours.items(), key=lambda item: -item[1])[:8]
     parts = ", ".join(f"{name} {spent / whole:.1%}" for name, spent in most)
-    return f"of {whole:.0f} s under cProfile, in what Snakemake calls of ours: {parts}"
+    return f"of {whole:.0f} s under cProfile, in functions of qdsweep: {parts}"
 
 
 def make_sweep(folder: Path, experiment: dict, runs: int) -> Sweep:
@@ -157,7 +157,7 @@ def second(folder: Path, runs: int) -> None:
         ours / theirs,
         "<= 1.1",
         detail=f"{ours:.0f} s, {theirs:.0f} s",
-        profile=f"Snakemake by itself (the same command again, nothing to do) takes {again:.1f} s; "
+        profile=f"Snakemake without jobs (the same command again) takes {again:.1f} s; "
         f"the rest, {1000 * (ours - again - theirs) / runs:.0f} ms per run, is how it starts jobs "
         "and checks their files",
     )

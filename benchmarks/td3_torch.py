@@ -1,6 +1,6 @@
 """TD3 in torch: what ours is held equal to, and the peer of learning.py.
 
-    python benchmarks/td3_torch.py                  makes tests/fixtures/td3_torch.npz again
+    python benchmarks/td3_torch.py                  writes tests/fixtures/td3_torch.npz
     python benchmarks/td3_torch.py --time REPEATS   CPU seconds of both, as JSON
 
 Its Python has torch 2.13.0 and what ours has. It begins with our parameters and takes our
@@ -113,7 +113,7 @@ class Torch:
         drawn = self.replay.draw_observations(self.rng, steps * batch)
         for of_step in torch.from_numpy(drawn).to(self.dtype).split(batch):
             adam.zero_grad()
-            # By the actor alone: the critic's own gradients would cost more.
+            # By the actor only: the critic's own gradients would cost more.
             parameters = list(net.parameters())
             computed = torch.autograd.grad(self.loss(net, of_step), parameters)
             for parameter, gradient in zip(parameters, computed, strict=True):
@@ -146,7 +146,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def times(repeats: int) -> dict[str, dict[str, list[float]]]:
-    """CPU seconds of training and of variation, ours and torch's by turns."""
+    """CPU seconds of training and of variation, ours and torch's in turn."""
     ours = learner("hopper", 100_000)
     learners: dict[str, Any] = {"ours": ours, "torch": Torch("hopper", ours)}
     solutions = np.stack([ours.greedy] * VARIED)

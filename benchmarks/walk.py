@@ -47,7 +47,7 @@ def _chosen(
             decision = promote(below[first:last], decision, upto)
         return decision.chosen
     if level.kind == "asked":
-        assert ask is not None, "nobody to ask"
+        assert ask is not None, "no function to ask"
         candidates = ask([(by_name[name], seen[name]) for name in level.below], level)
     else:
         candidates = known[level.first : level.first + level.places]
@@ -66,7 +66,7 @@ def _seen(candidate: Chosen, level: Level, score: Score) -> Seen:
 
 
 def cost(levels: Sequence[Level], seen: Mapping[str, Sequence[Seen]]) -> int:
-    """Returns the budget that a walk has used, where runs go on from where they stood."""
+    """Returns the budget that a walk has used, if runs continue from their last budget."""
     reached: dict[tuple[int, str], int] = {}
     for level in levels:
         for candidate in seen[level.name]:

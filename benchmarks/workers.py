@@ -1,12 +1,12 @@
-"""What it costs to spread evaluations over workers, beside the pyribs example's way (Dask tasks).
+"""The cost of distributing evaluations, compared with the pyribs example (Dask tasks).
 
 Prints, for batches of 540 solutions whose evaluation sleeps:
 
-- the efficiency of each engine (whole evaluations / wall), from 4 workers that sleep 1 ms to 120
-  that sleep 250 ms, and that of `Client.map` with a task per solution;
+- the efficiency of each engine (rounds x time of an evaluation / wall), from 4 workers that sleep
+  1 ms to 120 that sleep 250 ms, and that of `Client.map` with one task per solution;
 - seconds of ask and tell for d = 100, 1,000 and 5,000, and the number of workers at which they
   and the engine take a tenth of an iteration of 50-ms evaluations;
-- seconds from the start of a run to its first evaluation, beside the bare imports.
+- seconds from the start of a run to its first evaluation, and of the imports only.
 
     python benchmarks/workers.py [--quick] [--engines processes dask]
 """
@@ -90,7 +90,7 @@ def timed(work: Callable[[], object], repeats: int) -> float:
 
 @contextlib.contextmanager
 def engine(name: str, seconds: float, workers: int) -> Iterator[Engine]:
-    """An engine of ours, with all its workers."""
+    """An engine of qdsweep, with all its workers."""
     experiment = compose(sleeping(seconds))
     run = Path(tempfile.mkdtemp(dir=".")).absolute()
     (run / "state").mkdir()
@@ -159,7 +159,7 @@ def tasks(seconds: float, workers: int, repeats: int) -> float:
 
 
 def efficiency(engines: list[str], repeats: int) -> None:
-    """Whole evaluations / wall: 540 on 120 workers are 5 rounds, of which the last is half full."""
+    """Rounds x evaluation / wall: 540 on 120 workers are 5 rounds, the last one half full."""
     for workers, seconds in ((4, 0.001), (4, 0.01), (24, 0.05), (120, 0.25)):
         rounds = -(-BATCH // workers)
         peer = tasks(seconds, workers, repeats) if workers == 4 else None

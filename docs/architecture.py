@@ -10,22 +10,22 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 plt.rcParams |= {"svg.hashsalt": "qdsweep", "svg.fonttype": "path", "font.size": 9}
 WIDTH, HEIGHT = 2.2, 1.05
-# Column and row of each box, its title and its text; what is in files has another colour.
+# Column and row of each box, its title and its text; files have another colour.
 FILES, WORK = "#e8f0fa", "#fdf0e0"
 BOXES = {
     "config": (0, 2, FILES, "config", "experiment, algorithm,\ndomain, sweep: YAML"),
-    "sweep": (1, 2, WORK, "sweep", "grammar or search:\na table of runs, ids"),
-    "plan": (2, 2, WORK, "start", "what is left, what it\ncosts, what cannot work"),
-    "jobs": (3, 2, WORK, "Snakemake", "a job a run: here,\non Slurm, in an image"),
+    "sweep": (1, 2, WORK, "sweep", "notation or search:\na table of runs, ids"),
+    "plan": (2, 2, WORK, "start", "work left, its cost,\nimpossible settings"),
+    "jobs": (3, 2, WORK, "Snakemake", "one job per run: here,\non Slurm, in an image"),
     "loop": (3, 1, WORK, "run", "ask, evaluate, tell;\nreload file"),
     "engine": (2, 1, WORK, "engine", "serial, processes,\nDask, Ray, MPI"),
     "domain": (1, 1, WORK, "domain", "objective and measures\nof a batch"),
     "runs": (3, 0, FILES, "results/runs/ID", "metrics, archive,\nhistory, state"),
-    "tables": (2, 0, FILES, "tables", "a row a run, groups,\ntests"),
+    "tables": (2, 0, FILES, "tables", "runs, groups,\ntests"),
     "plots": (1, 0, FILES, "figures", "curves, archives,\nanimations"),
     "report": (0, 0, FILES, "report.html", "one page, and\nthe export"),
 }
-# From, to, and whether something comes back.
+# From, to, and whether results come back.
 ARROWS = [
     ("config", "sweep", False),
     ("sweep", "plan", False),
@@ -58,7 +58,7 @@ def main() -> None:
         look = {"mutation_scale": 12, "color": "#33404d", "shrinkA": 1, "shrinkB": 1}
         axes.add_patch(FancyArrowPatch(tail, head, arrowstyle="<|-|>" if both else "-|>", **look))
     axes.text(0, 1.6 + 0.72, "blue: files", color="#2c5f9e", fontsize=8)
-    axes.text(0, 1.6 + 0.42, "orange: what computes", color="#b0691a", fontsize=8)
+    axes.text(0, 1.6 + 0.42, "orange: computation", color="#b0691a", fontsize=8)
     axes.set(xlim=(-0.05, 3 * 2.75 + WIDTH + 0.05), ylim=(-0.05, 3.2 + HEIGHT + 0.05))
     axes.set_aspect("equal")
     axes.axis("off")

@@ -1,12 +1,15 @@
-"""The documentation site: `make docs` builds it in build/site, without a net.
+"""The documentation site: `make docs` builds it in build/site, without network access.
 
-Sphinx with MyST and furo, because pages stay plain Markdown that reads well in a clone, a small
-directive of ours executes them (_ext/executed.py), docstrings become the reference of the API, and
-every link inside is checked.
+Sphinx with MyST and furo: pages are plain Markdown that is also readable in a clone, a small
+directive (_ext/executed.py) executes them, and docstrings become the reference of the API. Sphinx
+checks every internal link.
 """
 
+import posixpath
 import sys
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 from qdsweep import __version__
 
@@ -31,7 +34,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4  # `page.md#a-heading`, as in a clone
 
 nitpicky = True
-# What is documented elsewhere, and what autodoc shortens.
+# Names that are documented elsewhere, and names that autodoc shortens.
 nitpick_ignore_regex = [
     ("py:.*", r"(np|numpy|pd|pandas|ribs|pydantic|collections|typing|pathlib|abc|enum)\..*"),
     ("py:.*", r"(ArchiveBase|Path|PathLike|os\.PathLike|ArrayLike|ndarray|optional|array-like)"),
@@ -53,3 +56,27 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 pygments_style = "friendly"
+
+# Addresses of earlier sites, and the pages that have their content now.
+MOVED = {
+    "coming_from/pyribs": "tutorials/own_domain",
+    "guide/what_to_sweep": "plugins",
+    "own_algorithms": "plugins",
+    "promises": "evidence",
+    "reliability": "evidence",
+}
+
+
+def redirect(app: Sphinx, error: Exception | None) -> None:
+    """Writes a page at each earlier address that leads to the new one."""
+    for old, new in MOVED.items() if error is None and app.builder.format == "html" else ():
+        address = posixpath.relpath(new, posixpath.dirname(old) or ".") + ".html"
+        refresh = f'<meta http-equiv="refresh" content="0; url={address}">'
+        path = Path(app.outdir, f"{old}.html")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'<!doctype html>{refresh}<a href="{address}">{new}</a>\n')
+
+
+def setup(app: Sphinx) -> None:
+    """Connects the function that writes redirects."""
+    app.connect("build-finished", redirect)

@@ -1,8 +1,8 @@
 """Pages and links that lead out of docs/ into the clone.
 
 A line `<!-- all of FILE -->` of a page is replaced by that Markdown file of the clone. Links to
-such a file lead to its page in the site; those to other files give the file itself; those to
-folders are plain text.
+such a file lead to its page in the site. Links to other files give the file itself. Links to
+folders become plain text.
 """
 
 import os
@@ -26,7 +26,7 @@ WHOLE = re.compile(r"^<!-- all of (\S+) -->$", flags=re.M)
 
 
 def rebased(text: str, source: Path, page: Path) -> str:
-    """Returns text that was written for the folder of `source`, with links as `page` needs them."""
+    """Returns text of `source` with links that are correct in `page`."""
 
     def link(match: re.Match[str]) -> str:
         mark, label, target, anchor = match.groups(default="")
@@ -41,7 +41,7 @@ def rebased(text: str, source: Path, page: Path) -> str:
 
 
 def read(app: Sphinx, name: str, content: list[str]) -> None:
-    """Fills the page in and mends its links."""
+    """Inserts the file and corrects the links of the page."""
     page = Path(app.env.doc2path(name))
 
     def whole(match: re.Match[str]) -> str:

@@ -1,13 +1,13 @@
-"""Directives that execute a page while it is read: what a page shows is what really happened.
+"""Directives that execute a page while it is read: the output on a page is real.
 
-Every page has an empty folder of its own, in which its files are written and its commands run:
+Every page has its own empty folder, in which its files are written and its commands run:
 
-- ``{file} NAME`` writes a file and shows it. ``:from: FILE`` takes one of the clone instead.
-- ``{run}`` types each line of its content into bash and shows what that printed. A line that ends
-  with another exit code than ``:exit:`` (0) fails the build. ``:last: N`` shows the last lines
-  alone, ``:first: N`` the first ones, ``:quiet:`` none.
-- ``{python}`` is a cell of a notebook: names stay known to later cells of the page, and the value
-  of the last expression is shown.
+- ``{file} NAME`` writes a file and shows it. ``:from: FILE`` takes a file of the clone instead.
+- ``{run}`` types each line of its content into bash and shows the output. If the exit code of a
+  line is not that of ``:exit:`` (0), the build fails. ``:last: N`` shows only the last lines,
+  ``:first: N`` the first lines, ``:quiet:`` no lines.
+- ``{python}`` is a cell of a notebook: later cells of the page know its names, and the value of the
+  last expression is shown.
 - ``{picture} FILE`` shows a figure that the page has made; its content is the caption.
 - ``{table} FILE`` shows a table in Markdown that the page has made.
 """
@@ -29,43 +29,22 @@ from sphinx.util.docutils import SphinxDirective
 from qdsweep.config.files import HOME
 
 CLONE = Path(__file__).resolve().parents[2]
-# The other end of {python}: cells come as lines of JSON, and so do their answers.
-NOTEBOOK = """
-import ast, contextlib, io, json, sys, traceback
-names = {"__name__": "__main__"}
-for line in sys.stdin:
-    said, failed = io.StringIO(), False
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            *first, last = ast.parse(json.loads(line)).body
-            value = None
-            if not isinstance(last, ast.Expr):
-                first, last = [*first, last], None
-            exec(compile(ast.Module(first, []), "<cell>", "exec"), names)
-            if last is not None:
-                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
-            if value is not None:
-                print(value)
-        except BaseException:
-            traceback.print_exc()
-            failed = True
-    print(json.dumps([failed, said.getvalue()]), flush=True)
-"""
+NOTEBOOK = Path(__file__).with_name("notebook.py")
 
 
 class Executed(SphinxDirective):
-    """What the directives share: the page's folder, and how text and output are shown."""
+    """The base of the directives: the page's folder, and the layout of text and output."""
 
     has_content = True
 
     @property
     def folder(self) -> Path:
-        """Where this page is executed; empty when the page begins."""
+        """The folder in which this page is executed; empty when the page begins."""
         return folder_of(self.env.app, self.env.docname)
 
     @property
     def pictures(self) -> Path:
-        """Where the site's figures wait until pages are written."""
+        """The folder of the site's figures until pages are written."""
         return self.folder / ".pictures"
 
     def shown(self, text: str, language: str, caption: str = "") -> nodes.Node:
@@ -80,10 +59,10 @@ class Executed(SphinxDirective):
 
     def made(self, name: str) -> Path:
         """Returns a file that the page has made; a name may be a pattern."""
-        found = sorted(self.folder.glob(name))
-        if len(found) != 1:
-            raise self.error(f"{name}: {len(found)} files of the page have this name")
-        return found[0]
+        files = sorted(self.folder.glob(name))
+        if len(files) != 1:
+            raise self.error(f"{name}: {len(files)} files of the page have this name")
+        return files[0]
 
 
 class File(Executed):
@@ -118,14 +97,14 @@ class Run(Executed):
     }
 
     def run(self) -> list[nodes.Node]:
-        """Runs the lines, one after another, and shows them with what they printed."""
+        """Runs the lines, one after another, and shows them with their output."""
         session = []
         for line in "\n".join(self.content).replace("\\\n", "\\\0").splitlines():
             line = line.replace("\0", "\n")
-            session += [f"$ {line}", *self._said_by(line)] if line.strip() else []
+            session += [f"$ {line}", *self._output_of(line)] if line.strip() else []
         return [self.shown("\n".join(session), "console")]
 
-    def _said_by(self, line: str) -> list[str]:
+    def _output_of(self, line: str) -> list[str]:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line],
             cwd=self.folder,
@@ -136,10 +115,10 @@ class Run(Executed):
             text=True,
             timeout=600,
         )
-        said = plain(done.stdout, self.folder)
+        output = plain(done.stdout, self.folder)
         if done.returncode != self.options.get("exit", 0):
-            raise self.error(f"`{line}` ended with exit code {done.returncode}:\n{said}")
-        lines = said.rstrip().splitlines()
+            raise self.error(f"`{line}` ended with exit code {done.returncode}:\n{output}")
+        lines = output.rstrip().splitlines()
         if "quiet" in self.options:
             return []
         if len(lines) > (count := self.options.get("first", len(lines))):
@@ -153,16 +132,16 @@ class Python(Executed):
     """``{python}``."""
 
     def run(self) -> list[nodes.Node]:
-        """Executes the cell and shows it with what it printed."""
+        """Executes the cell and shows it with its output."""
         cell = "\n".join(self.content)
         notebook = notebooks.get(self.env.docname) or open_notebook(self.env.docname, self.folder)
         print(json.dumps(cell), file=notebook.stdin, flush=True)
-        failed, said = json.loads(notebook.stdout.readline())
-        said = plain(said, self.folder).rstrip()
+        failed, output = json.loads(notebook.stdout.readline())
+        output = plain(output, self.folder).rstrip()
         if failed:
-            raise self.error(f"this cell failed:\n{cell}\n{said}")
+            raise self.error(f"this cell failed:\n{cell}\n{output}")
         shown = [self.shown(cell, "python")]
-        return [*shown, self.shown(said, "text")] if said else shown
+        return [*shown, self.shown(output, "text")] if output else shown
 
 
 class Picture(Executed):
@@ -174,7 +153,7 @@ class Picture(Executed):
     def run(self) -> list[nodes.Node]:
         """Shows the figure in the site, with a caption if there is one."""
         made = self.made(self.arguments[0])
-        # A copy: what the page does later may draw the figure again.
+        # A copy: later commands of the page may redraw the figure.
         self.pictures.mkdir(exist_ok=True)
         kept = self.pictures / f"{len(list(self.pictures.iterdir()))}-{made.name}"
         shutil.copy(made, kept)
@@ -206,18 +185,18 @@ def folder_of(app: Sphinx, page: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Returns what commands see: this Python's programs first, the clone's folder, no colours."""
+    """Returns the environment of commands: this Python's programs first, no colours."""
     programs = [str(Path(sys.executable).parent), os.environ["PATH"]]
     shown = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "MPLBACKEND": "agg"}
     return os.environ | shown | {"PATH": os.pathsep.join(programs), "QDSWEEP": str(CLONE)}
 
 
-def plain(said: str, folder: Path) -> str:
-    """Returns output without colours, carriage returns and folders of the machine that builds."""
-    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
-    said = re.sub(r"[^\n]*\r(?!\n)", "", said)
-    said = said.replace(f"{folder}/", "").replace(str(folder), ".")
-    return said.replace(str(CLONE), "$QDSWEEP").replace(str(HOME), "$QDSWEEP")
+def plain(output: str, folder: Path) -> str:
+    """Returns output without colours, carriage returns and folders of this machine."""
+    output = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+    output = re.sub(r"[^\n]*\r(?!\n)", "", output)
+    output = output.replace(f"{folder}/", "").replace(str(folder), ".")
+    return output.replace(str(CLONE), "$QDSWEEP").replace(str(HOME), "$QDSWEEP")
 
 
 # The page's interpreter, while a process of Sphinx reads the page.
@@ -227,7 +206,7 @@ notebooks: dict[str, subprocess.Popen[str]] = {}
 def open_notebook(page: str, folder: Path) -> "subprocess.Popen[str]":
     """Starts the interpreter of a page."""
     notebooks[page] = subprocess.Popen(
-        [sys.executable, "-c", NOTEBOOK],
+        [sys.executable, "-c", NOTEBOOK.read_text(encoding="utf-8")],
         cwd=folder,
         env=environment(),
         stdin=subprocess.PIPE,

@@ -8,17 +8,17 @@ from pathlib import Path
 import pages
 from support import BIN, REPO, copy_project, write_yaml
 
-# In the order in which somebody reads them, and in which commands take what earlier ones made.
+# In the order of reading, in which commands use the results of earlier commands.
 GUIDE = (
-    *("what_to_sweep", "examples", "report", "resume", "results", "clusters"),
+    *("examples", "report", "resume", "results", "clusters"),
     *("module", "study", "speed"),
 )
 PAGES = {
     path: path.read_text()
     for path in (REPO / "README.md", *(REPO / f"docs/guide/{name}.md" for name in GUIDE))
 }
-# Run elsewhere: `make test-all` is what runs this; tests/slurm, tests/container, tests/faults,
-# tests/install and tests/workflow run the others; uvx and pixi are on no test machine.
+# Run elsewhere: `make test-all` runs this test; tests/slurm, tests/container, tests/faults,
+# tests/install and tests/workflow run the others; no test machine has uvx and pixi.
 ELSEWHERE = (
     "make test",
     "make venv",
@@ -51,7 +51,7 @@ def lines(start: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    """Those that need neither a cluster nor an image, in the order in which they stand."""
+    """The commands that need neither a cluster nor an image, in their order."""
     typed = [line.strip() for block in blocks("sh") for line in block.splitlines()]
     return [line for line in typed if line and not line.startswith(ELSEWHERE)]
 
@@ -88,5 +88,5 @@ class Clone:
         return done.stdout
 
     def type(self, line: str) -> None:
-        """Runs a command as it stands, but for `make`, which takes this venv as it is."""
+        """Runs a command; `make` uses this venv without changes."""
         self.run(["bash", "-c", re.sub(r"^make ", "make -o .venv/installed ", line)])

@@ -21,10 +21,12 @@ def test_the_demo_and_what_is_done_with_it(tmp_path):
     assert len(lines) > 10
     for line in lines:
         clone.type(line)
-    (python,) = blocks("python", page="results.md")
-    code = python + "\nprint(run.archive.stats, len(run.metrics))"
-    printed = clone.run([BIN / "python", "-c", code])
-    assert printed.rstrip().endswith(" 150"), "lengthened by a later command"
+    lengths = {}
+    for page, printed in (("results.md", "len(run.metrics)"), ("README.md", "len(table)")):
+        (python,) = blocks("python", page=page)
+        code = f"{python}\nprint(run.archive.stats, {printed})"
+        lengths[page] = int(clone.run([BIN / "python", "-c", code]).split()[-1])
+    assert lengths == {"results.md": 150, "README.md": 6}, "a later command has extended the run"
     table = pd.read_csv(clone.folder / "results/sweeps/demo/summary.csv")
     assert len(table) == 6
     assert table["algorithm"].nunique() == 3

@@ -31,7 +31,7 @@ def test_the_readme_leads_to_every_page_of_the_guide():
 
 
 def test_the_readme_takes_two_minutes():
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) <= 120
     head = README.splitlines()[:40]
     assert sum("![" in line for line in head) == 1, "one figure, no badges"
     assert any(

@@ -1,8 +1,8 @@
 """Runs the scripts of the "coming from" pages and records what they print.
 
-`python docs/coming_from/theirs/record.py` takes some minutes, GNU parallel, and a package index: it
-installs the libraries in an environment of their own. Names of peers make their records alone. The
-site shows the records; a test holds them fresh.
+`python docs/coming_from/theirs/record.py` takes some minutes, and needs GNU parallel and a package
+index: it installs the libraries in a separate environment. Names of peers select records. The
+site shows the records, and a test checks that they are up to date.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ REQUIREMENTS = "requirements.txt"
 
 @dataclass(frozen=True)
 class Peer:
-    """One way of others.
+    """Another tool.
 
     Attributes:
-        commands: What is typed, one after another in one folder.
-        files: What lies in that folder at the start.
-        packages: Those whose versions the record names.
+        commands: The commands, typed one after another in one folder.
+        files: The files in that folder at the start.
+        packages: The packages whose versions the record names.
     """
 
     commands: tuple[str, ...]
@@ -35,7 +35,7 @@ class Peer:
     packages: tuple[str, ...] = ("ribs", "numpy")
 
     def fingerprint(self) -> str:
-        """Changes with everything that the output is made from."""
+        """Returns a hash of everything that determines the output."""
         total = hashlib.sha256("\n".join(self.commands).encode())
         for name in (*self.files, REQUIREMENTS):
             total.update((HERE / name).read_bytes())
@@ -45,7 +45,6 @@ class Peer:
 SETTINGS = "::: sigma 0.1 0.5 ::: seed 1 2 3"
 STEPS = ("small", "large")
 PEERS = {
-    "pyribs": Peer(("python bowl.py 0.5 1",), ("bowl.py",)),
     "gnu_parallel": Peer(
         (
             "parallel --header : --jobs 2 --keep-order --resume --joblog jobs.log "
@@ -85,13 +84,13 @@ PEERS = {
 
 
 def versions(environment: Path, packages: tuple[str, ...]) -> str:
-    """What made the output, as the first line of a record says it."""
+    """Returns the first line of a record: the versions that made it."""
     (site,) = environment.glob("lib/python3*/site-packages")
-    found = {
+    installed = {
         dist.name.replace("_", "-").lower(): dist.version
         for dist in Distribution.discover(path=[str(site)])
     }
-    named = [f"{package} {found[package]}" for package in packages]
+    named = [f"{package} {installed[package]}" for package in packages]
     return ", ".join([*named, f"Python {sys.version.split()[0]}"])
 
 
@@ -99,8 +98,8 @@ def record(name: str, peer: Peer, environment: Path) -> None:
     """Types the commands of a peer in an empty folder and writes its record."""
     about = versions(environment, peer.packages)
     if name == "gnu_parallel":
-        said = subprocess.run(["parallel", "--version"], capture_output=True, text=True, check=True)
-        about = f"{said.stdout.splitlines()[0]}, {about}"
+        version = subprocess.check_output(["parallel", "--version"], text=True)
+        about = f"{version.splitlines()[0]}, {about}"
     lines = [f"# {about}"]
     with tempfile.TemporaryDirectory() as folder:
         for file in peer.files:
@@ -120,8 +119,8 @@ def record(name: str, peer: Peer, environment: Path) -> None:
                 text=True,
                 check=True,
             )
-            said = done.stdout.replace(folder, "~").rstrip("\n")
-            lines += [f"$ {command}", *said.splitlines()]
+            output = done.stdout.replace(folder, "~").rstrip("\n")
+            lines += [f"$ {command}", *output.splitlines()]
     lines.append(f"# recorded from {peer.fingerprint()}")
     (HERE / f"records/{name}.txt").write_text("\n".join(lines) + "\n")
 

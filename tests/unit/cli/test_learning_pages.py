@@ -16,7 +16,7 @@ PAGES = {
     "learning": ("qdsweep", {"iterations": 1}),
     "searches": ("qdsweep", {}),
 }
-BUDGET = re.compile(r"--set (steps|evaluations|iterations)=\d+")
+BUDGET = re.compile(r"--set (env_steps|evaluations|iterations)=\d+")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,4 @@
-"""What the script's `evaluate` computes, as a domain."""
+"""The script's `evaluate` as a domain."""
 
 import numpy as np
 
