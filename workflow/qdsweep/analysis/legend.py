@@ -178,7 +178,8 @@ def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
     firsts = {names[group].label: rows[0] for group, rows in plan.groups.items()}
     values = {label: row.values for label, row in firsts.items() if not row.imported}
     series = {name.label: name.series for name in names.values()}
-    marks = Marks(shown, plan.figures, plan.slots, values, {}, series)
+    figures = plan.figures.model_copy(update={"labels": plan.labels})
+    marks = Marks(shown, figures, plan.slots, values, {}, series)
     if not shown.lines:  # no name has a trait: a look for each line of a panel
         order = list(dict.fromkeys(series.values()))
         own = {label: place_mark(order.index(name)) for label, name in series.items()}
@@ -268,18 +269,18 @@ def group_names(plan: Plan) -> Called:
     figures = plan.figures
     rows = [row.values for row in plan.computed]
     try:
-        names = figure_names(figures, plan.columns, rows, plan.experiment)
+        names = figure_names(figures, plan.columns, rows, plan.experiment, plan.titles)
     except BadInput as error:
         raise BadInput(f"the plan of the sweep {plan.name}: {error}") from None
     panels = encoding(figures, plan.columns, rows).facets
     others = (row for row in plan.rows if row.imported)
-    names |= {row.group: _imported_name(row, panels, figures) for row in others}
+    names |= {row.group: _imported_name(row, panels, plan) for row in others}
     swept = {name.split(".")[-1]: called for name, called in figures.names.items()}
-    return Called(names, figures.labels, swept)
+    return Called(names, plan.labels, swept)
 
 
-def _imported_name(row: Row, panels: Sequence[str], figures: Figures) -> Name:
+def _imported_name(row: Row, panels: Sequence[str], plan: Plan) -> Name:
     """Returns the name of imported runs: in a panel of their own where a value is not known."""
-    values = {name: figures.labels.get(row.values[name], row.values[name]) for name in panels}
-    facet = values_label(values, panels, figures.names) if all(values.values()) else ""
+    values = {name: plan.labels.get(row.values[name], row.values[name]) for name in panels}
+    facet = values_label(values, panels, plan.figures.names) if all(values.values()) else ""
     return Name(row.group, row.group, facet, None)

@@ -11,7 +11,7 @@ from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require
-from qdsweep.metrics import METRICS, Metric, curves_of
+from qdsweep.metrics import METRICS, NORM_QD_SCORE, RANK, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
@@ -59,6 +59,25 @@ class Tables:
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of the sweep."""
         return self.plan.metrics
+
+    @property
+    def drawn(self) -> Metric:
+        """The metric whose curve shows how runs come to rank as they do."""
+        metric = self.rank if self.rank.curve else RANK
+        return metric if metric in self.curve_metrics else metric.always
+
+    @property
+    def curve_metrics(self) -> list[Metric]:
+        """The metrics of learning curves. Of two that rank alike only one is shown.
+
+        That is the one per cell where all archives have cells and the sweep does not rank by the
+        other.
+        """
+        curves, hidden = curves_of(self.metrics), set()
+        for metric in (metric for metric in curves if metric.instead):
+            per_cell = self.table[f"{metric.column}_n"].all() and metric.always is not self.rank
+            hidden.add(metric.instead if per_cell else metric.name)
+        return [metric for metric in curves if metric.name not in hidden]
 
     @property
     def band(self) -> str:
@@ -239,6 +258,13 @@ def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) ->
     return rank if defined else rank.always
 
 
+def cells_of(table: "pd.DataFrame") -> "pd.Series":
+    """Returns the number of cells of each group's archive, of table.csv; nan without cells."""
+    by_group = table.set_index("group")
+    cells: pd.Series = by_group["qd_score_mean"] / by_group[f"{NORM_QD_SCORE}_mean"]
+    return cells
+
+
 def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
     """Returns a table of runs with a column `NAME_percent` of each fraction."""
     percent = {m.column: summary[m.name] * m.factor for m in METRICS if m.percent}
@@ -336,8 +362,8 @@ class TaskScore(NamedTuple):
 
 _QD_SCORE = TaskScore(
     "qd_score_fraction",
-    "normalised QD scores divided by the width of the domain's objective range",
-    "scores that are normalised by the range of objectives",
+    "QD scores divided by the number of cells and by the width of the domain's objective range",
+    "QD scores that are divided by the cells and by the range of objectives",
     "an archive full of elites with the highest objective",
 )
 _SCORES = {"coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive")}

@@ -33,7 +33,7 @@ class Drawn:
 
     Attributes:
         name: The stem of its files.
-        section: The heading of the report that it stands under.
+        section: Its section of the report.
         title: What it shows, a few words.
         caption: Whole sentences.
         figure: The picture.
@@ -50,7 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Omitted:
-    """A figure that is not drawn as its data show nothing; `why` is the end of a sentence."""
+    """A figure that is not drawn because its data show nothing; `why` ends a sentence."""
 
     name: str
     section: str
@@ -110,8 +110,8 @@ def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
     write_text(path, json.dumps(entries, indent=1, ensure_ascii=False) + "\n")
 
 
-# The number is to be raised when pictures of the same things look different.
-_VERSION = f"1 {__version__}"
+# The number is to be raised when pictures of the same data look different.
+_VERSION = f"2 {__version__}"
 
 
 def stamp(path: Path) -> str:
@@ -153,8 +153,8 @@ def keep_all(
 ) -> None:
     """Fills a folder as `keep` does, with files whose names are known only after `make`.
 
-    What is kept counts only if all of it is there: a kill, or a second start of the same sweep at
-    the same time, may have torn it.
+    The kept files count only if all of them are there: a kill, or a second start of the same sweep
+    at the same time, may have left some of them.
 
     Args:
         folder: Where the files are to be.

@@ -59,8 +59,8 @@ def curve_metrics(
 ) -> "pd.DataFrame":
     """Reads metrics.csv as tables and curves need it.
 
-    An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
-    gives 1 and the mean objective) are left empty. Metrics that were not measured are empty too.
+    An unstructured archive has no cells, so its coverage and QD score per cell (pyribs gives 1 and
+    the mean objective) are left empty. Metrics that were not measured are empty too.
 
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
@@ -244,7 +244,7 @@ def _result(
 
 
 def column_names(plan: Plan) -> dict[str, str]:
-    """Returns the swept names as columns of summary.csv: one that is taken gets `swept_`."""
+    """Returns the columns of the swept parameters in summary.csv; a taken name gets `swept_`."""
     taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
 
