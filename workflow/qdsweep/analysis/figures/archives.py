@@ -194,7 +194,11 @@ def overview(data: SweepData) -> Drawn:
 
 def key_text(tables: Tables) -> str:
     """Returns a sentence that explains the bar above a map."""
-    return " The bar above each map shows the line style of its group." if len(tables.series) > 1 else ""
+    return (
+        " The bar above each map shows the line style of its group."
+        if len(tables.series) > 1
+        else ""
+    )
 
 
 def _fitting(inches: float) -> int:

@@ -63,8 +63,8 @@ def search_tree(search: Searched) -> Drawn:
     count = int(table["took_over"].sum())
     caption = (
         "Population-based training: each row is a member of the population, each dot a generation."
-        f" The colour of a dot is the {search.metric.phrase} at the end of the generation. Orange: a"
-        f" member took over the state of another one and changed its settings"
+        f" The colour of a dot is the {search.metric.phrase} at the end of the generation. Orange:"
+        " a member took over the state of another one and changed its settings"
         f" ({plural(count, 'time')}). Black: the ancestors of the best member at the end."
     )
     if axes:
@@ -206,9 +206,7 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
     )
     count = int(table["group"].isin(pale).sum())
     if count:
-        caption += (
-            f" Pale: the {count} that stopped earlier, with the score at a smaller budget."
-        )
+        caption += f" Pale: the {count} that stopped earlier, with the score at a smaller budget."
     if (table[combined.names] == "").any(axis=None):
         caption += " A gap: the setting does not have that parameter."
     data = table.rename(columns={"group": "setting"})[

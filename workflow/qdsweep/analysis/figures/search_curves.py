@@ -350,7 +350,9 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
 
     every = [step for step in steps(search) if len(step.scores) > 1]
     if not every:
-        return Omitted(NAME, SECTION, TITLE, "fewer than two settings were promoted to a larger budget")
+        return Omitted(
+            NAME, SECTION, TITLE, "fewer than two settings were promoted to a larger budget"
+        )
     shown = every[:MOST_PANELS]
     across = min(3, len(shown))
     down = math.ceil(len(shown) / across)

@@ -50,7 +50,9 @@ def headline(data: SweepData) -> str:
         )
     missing = len(data.summary) - len(data.with_results)
     if missing:
-        text += f" {plural(missing, 'row')} {_have(missing)} no results and {_are(missing)} left out."
+        text += (
+            f" {plural(missing, 'row')} {_have(missing)} no results and {_are(missing)} left out."
+        )
     others = {row.run for row in plan.rows if row.imported}
     if others:
         text += f" {plural(len(others), 'run')} {_are(len(others))} imported."

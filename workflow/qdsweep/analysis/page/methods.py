@@ -62,9 +62,10 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
     ]
     own = listed(versions.get("qdsweep", ["of an unknown version"]))
     workflow = " ".join(["Snakemake", *installed_versions(["snakemake"]).values()])
+    workflow += cite(["moelder2021sustainable"])
     return (
         f"Runs were computed by qdsweep {own}{cite(['qdsweep'])} with"
-        f" {listed([f'{workflow}{cite(["moelder2021sustainable"])}', *used])}."
+        f" {listed([workflow, *used])}."
     )
 
 

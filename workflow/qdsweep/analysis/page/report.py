@@ -48,7 +48,7 @@ _SECTIONS = (
     ("results", "Results", "Results"),
     ("curves", "Learning curves", "Curves"),
     ("archives", "Archives", "Archives"),
-    ("held-out", "Held-out seeds and corrected archives", "Held-out"),
+    ("held-out", "Held-out results", "Held-out"),
     ("search", "Search", "Search"),
     ("time", "Run time", "Run time"),
     ("runs", "Runs", "Runs"),
@@ -66,7 +66,9 @@ _FIGURES = {
 }
 # Tables after the main one, in this order; any other table follows by name, in the results.
 _TABLES = {
-    **dict.fromkeys(("published", "factors", "comparisons", "over_tasks", "improvement"), "results"),
+    **dict.fromkeys(
+        ("published", "factors", "comparisons", "over_tasks", "improvement"), "results"
+    ),
     **dict.fromkeys(("confirmed", "corrected"), "held-out"),
     "timing": "time",
 }
@@ -302,11 +304,13 @@ def subject(data: SweepData) -> str:
     if "algorithm" in plan.columns:  # the labels of the sweep file
         algorithms = list(dict.fromkeys(row.values["algorithm"] for row in plan.computed))
     who = listed(algorithms) if len(algorithms) <= 6 else plural(len(algorithms), "algorithm")
-    tasks = list(dict.fromkeys(str(run.config["domain"]["name"]) for run in data.median_runs.values()))
+    tasks = list(
+        dict.fromkeys(str(run.config["domain"]["name"]) for run in data.median_runs.values())
+    )
     tasks = [data.called.value(task) for task in tasks]
     where = listed(tasks) if len(tasks) <= 6 else plural(len(tasks), "task")
     seeds = {row.values["seed"] for row in plan.computed if row.values.get("seed")}
-    return f"{who} on {where}{f', {plural(len(seeds), "seed")}' if seeds else ''}"
+    return f"{who} on {where}" + (f", {plural(len(seeds), 'seed')}" if seeds else "")
 
 
 def origin(data: SweepData) -> str:

@@ -283,13 +283,13 @@ def tasks(
 
 
 def tests_text(rank: Metric, family: str) -> str:
-    """Returns the order of pairs and their tests; `family`: the pairs that are corrected for."""
+    """Returns a text on the tests of pairs; `family`: the pairs that are corrected for."""
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
     return (
         f"Difference: of the mean {rank.phrase}{without if rank.instead else ''}. p: two-sided"
         f" Welch's t-test, the same corrected by Holm's method for {family}, and the Mann-Whitney U"
         " test, not corrected. P(higher > lower): probability that a run of the first group is"
-        f" {'worse' if rank.smaller else 'better'} than a run of the second, with its 95 % interval."
+        f" {'worse' if rank.smaller else 'better'} than one of the second, with its 95 % interval."
         " The unit of replication is the seed."
     )
 

@@ -105,9 +105,7 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(records)
 
 
-def _per_cell(
-    data: "pd.DataFrame", cells: "pd.Series"
-) -> tuple["pd.DataFrame", dict[str, str]]:
+def _per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.DataFrame", dict[str, str]]:
     """Returns the table with QD scores divided by the cells, if all archives have some.
 
     Args:

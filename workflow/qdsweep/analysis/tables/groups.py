@@ -226,7 +226,9 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
     """
     used = table.set_index("group")[f"{plan.counted}_mean"]
     spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in score_scales.values()]
-    differ = [f"from {number(low)} to {number(high)}" for low, high in spans if high > (1 + _ALIKE) * low]
+    differ = [
+        f"from {number(low)} to {number(high)}" for low, high in spans if high > (1 + _ALIKE) * low
+    ]
     if not differ:
         return ""
     unit, remedy = (

@@ -133,13 +133,13 @@ def _write_means(
                 number_cell(text, row.iqm, bold=is_best),
             ]
         )
-    if any(row[-1].bold for row in rows):
-        note += " Bold: the highest IQM."
     fewest = min(len(task) for strata in scores.values() for task in strata)
     note = (
         f"Scores are {score.text}: 1 is {score.best}. Mean: of the tasks' means. IQM:"
         " interquartile mean of all runs with its 95 % interval over seeds, tasks being strata."
     )
+    if any(row[-1].bold for row in rows):
+        note += " Bold: the highest IQM."
     if fewest < MIN_SEEDS:
         note += f" An interval needs {MIN_SEEDS} seeds on each task."
     elif fewest < ENOUGH_SEEDS:

@@ -59,8 +59,8 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
         run, why = next(iter(failures.items()))
         raise BadInput(
             f"search: no run came to its end: {run}: {why} (all about it: "
-            f"{sweep.results.run(run).state.failure}); fix that, and remove {sweep.search} to try all "
-            "settings again"
+            f"{sweep.results.run(run).state.failure}); fix that, and remove {sweep.search} to try "
+            "all settings again"
         )
     write_search_rows(sweep, list(rows.values()))
 
@@ -192,7 +192,7 @@ def level_sheet(search: Searched) -> Sheet:
     ]
     columns += [f"{unit.capitalize()} in all", "Failed", search.metric.heading]
     note = (
-        f"{unit.capitalize()} in all: the cost of a level, as its runs resume from the level before."
+        f"{unit.capitalize()} in all: the cost of a level, whose runs resume from the level before."
         " The score is that of the leader."
     )
     return Sheet("search_levels", "Levels of the search", note, columns, 2, rows)
