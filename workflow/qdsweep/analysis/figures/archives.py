@@ -39,7 +39,7 @@ from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_text
 from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
-from qdsweep.text import common_decimals, number
+from qdsweep.text import number, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,8 @@ def score_text(score: float, cells: int | None) -> str:
     if not cells:
         return f"QD score {number(score)}"
     score /= cells
-    return f"{BY_NAME[NORM_QD_SCORE].label} {number(score, common_decimals([score], []))}"
+    text = number(score) if score >= 1000 else short(score, 4)
+    return f"{BY_NAME[NORM_QD_SCORE].label} {text}"
 
 
 def heatmaps(data: SweepData) -> Drawn:

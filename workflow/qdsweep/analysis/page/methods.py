@@ -64,8 +64,7 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
     workflow = " ".join(["Snakemake", *installed_versions(["snakemake"]).values()])
     workflow += cite(["moelder2021sustainable"])
     return (
-        f"Runs were computed by qdsweep {own}{cite(['qdsweep'])} with"
-        f" {listed([workflow, *used])}."
+        f"Runs were computed by qdsweep {own}{cite(['qdsweep'])} with {listed([workflow, *used])}."
     )
 
 

@@ -183,7 +183,11 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     data = SweepData.read(sweep_dir, runs_dir)
-    shown = sheets(data.sweep)
+    warning = unequal_budgets(data.plan, data.table, data.score_scales)
+    shown = [
+        (replace(sheet, note=sheet.note.replace(warning, "")) if warning else sheet, files)
+        for sheet, files in sheets(data.sweep)
+    ]
     names = {sheet.name for sheet, _ in shown if sheet.rows}
     figures = figure_sections(data)
     searched = search_section(data)
@@ -219,7 +223,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         subject=subject(data),
         origin=origin(data),
         summary=headline(data),
-        warning=unequal_budgets(data.plan, data.table, data.score_scales).strip(),
+        warning=warning.strip(),
         parts=present,
         plotly_source=packed(plotly_source()) if interactive else "",
         plotly_views=packed(json.dumps(views)),

@@ -5,7 +5,7 @@ only.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -184,12 +184,17 @@ def _cells(record: dict[str, Any], decimals: int, called: Callable[[str], str]) 
     return [
         text_cell(called(record["higher"])),
         text_cell(called(record["lower"]) + (" (equal)" if equal else "")),
-        number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
+        number_cell(_counts(record), record["n_higher"]),
         number_cell(number(record["difference"], decimals), record["difference"]),
         number_cell(with_interval(value, low, high, decimals=2), value),
         *(number_cell(p_value(record[name]), record[name]) for name in ("welch_p", "holm_p")),
         number_cell(rank_text, rank_p),
     ]
+
+
+def _counts(record: dict[str, Any]) -> str:
+    counts = record["n_higher"], record["n_lower"]
+    return ", ".join(map(str, counts if counts[0] != counts[1] else counts[:1]))
 
 
 def _is_open(record: dict[str, Any]) -> bool:
@@ -241,7 +246,9 @@ def write_comparisons(
     records: Records = []
     rows: list[list[Cell]] = []
     most, left_out = 0, False
-    for scale, task, metric, groups in tasks(rank, summary, score_scales):
+    scales = tasks(rank, summary, score_scales)
+    compared = {metric for _, _, metric, _ in scales}
+    for scale, task, metric, groups in scales:
         pairs = compare(groups, metric.sign)
         shown = pairs.keep(np.maximum(pairs.first, pairs.second) < SHOWN_GROUPS)
         listed = pair_records(groups, shown, metric.sign)
@@ -251,7 +258,9 @@ def write_comparisons(
         most = max(most, len(pairs.holm))
         left_out = left_out or len(shown.holm) < len(pairs.holm)
     heads = ["Task"] if len(score_scales) > 1 else []
-    note = _pairs_note(rank, left_out) + few_text(records, most) if rows else NOTHING_TESTED
+    note = NOTHING_TESTED
+    if rows:
+        note = _pairs_note(rank, compared, left_out) + few_text(records, most)
     sheet = Sheet(
         "comparisons",
         "Differences between groups",
@@ -282,11 +291,18 @@ def tasks(
     return scales
 
 
-def tests_text(rank: Metric, family: str) -> str:
-    """Returns a text on the tests of pairs; `family`: the pairs that are corrected for."""
+def tests_text(rank: Metric, family: str, compared: Collection[Metric]) -> str:
+    """Returns a text on the tests of pairs.
+
+    Args:
+        rank: The metric that groups are ranked by.
+        family: The pairs that are corrected for.
+        compared: The metrics that scales are compared in.
+    """
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
+    mixed = any(metric is not rank for metric in compared)
     return (
-        f"Difference: of the mean {rank.phrase}{without if rank.instead else ''}. p: two-sided"
+        f"Difference: of the mean {rank.phrase}{without if mixed else ''}. p: two-sided"
         f" Welch's t-test, the same corrected by Holm's method for {family}, and the Mann-Whitney U"
         " test, not corrected. P(higher > lower): probability that a run of the first group is"
         f" {'worse' if rank.smaller else 'better'} than one of the second, with its 95 % interval."
@@ -294,9 +310,9 @@ def tests_text(rank: Metric, family: str) -> str:
     )
 
 
-def _pairs_note(rank: Metric, left_out: bool) -> str:
+def _pairs_note(rank: Metric, compared: Collection[Metric], left_out: bool) -> str:
     family = "all pairs of the domain, archive and offset"
-    text = f"Every pair of groups with comparable QD scores. {tests_text(rank, family)}"
+    text = f"Every pair of groups with comparable QD scores. {tests_text(rank, family, compared)}"
     if left_out:
         text += (
             f" Shown: the {SHOWN_GROUPS} groups with the {rank.extreme} means. The correction"
@@ -350,7 +366,8 @@ def write_factors(
     records: Records = []
     rows: list[list[Cell]] = []
     most, left_out = 0, False
-    for scale, task, metric, groups in tasks(plan.rank, summary, score_scales):
+    scales = tasks(plan.rank, summary, score_scales)
+    for scale, task, metric, groups in scales:
         start = [text_cell(called.scale(task))] if task else []
         for factor in factors_of(plan, list(groups)):
             pairs = compare(groups, metric.sign, factor.alone)
@@ -372,7 +389,8 @@ def write_factors(
         remove_sheet(folder, NAME)
         return
     heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
-    note = _note(plan, left_out) + few_text(records, most)
+    compared = {metric for _, _, metric, _ in scales}
+    note = _note(plan, compared, left_out) + few_text(records, most)
     sheet = Sheet(NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
     data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *DATA])
     write_sheet(folder, sheet, data)
@@ -410,10 +428,10 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
     return [within for within in best if within in shown]
 
 
-def _note(plan: Plan, left_out: bool) -> str:
+def _note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
     text = (
         "Pairs of groups that differ in one swept parameter only."
-        f" {tests_text(plan.rank, 'all such pairs of the parameter')}"
+        f" {tests_text(plan.rank, 'all such pairs of the parameter', compared)}"
     )
     if left_out:
         text += (

@@ -306,7 +306,7 @@ def best_and_tied(
         for metric in dict.fromkeys(compared):
             column = metric.column
             values = metric.sign * means.loc[groups, f"{column}_mean"].dropna()
-            if values.empty:
+            if len(values) < 2:
                 continue
             enough = means[f"{column}_n"] >= MIN_SEEDS
             highest = values.index[values == values.max()]
