@@ -103,7 +103,8 @@ def importance_figure(data: SweepData) -> list[Drawn | Omitted]:
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]  # lines come first
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return [Drawn(sheet.name, SECTION, sheet.title, sheet.plain_note, figure, shares)]
+    caption = "The values of the table. Black marks: importance by chance."
+    return [Drawn(sheet.name, SECTION, "Importance as bars", caption, figure, shares)]
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:

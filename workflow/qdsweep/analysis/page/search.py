@@ -57,7 +57,7 @@ def search_section(data: SweepData) -> SearchSection | None:
 def plan_text(search: Searched, keys: Search) -> str:
     """Returns the plan of a search, and its cost relative to the whole budget for every setting."""
     first, how, count = search.levels[0], _how(keys), len(search.last)
-    spent = f"{number(search_cost(search.levels))} {search.unit} in all"
+    spent = f"The search used {number(search_cost(search.levels))} {search.unit} in all"
     if search.is_pbt:
         return (
             f"{how} of {plural(first.places, 'member')} over {len(search.levels)} generations of"

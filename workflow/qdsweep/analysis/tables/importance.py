@@ -163,16 +163,17 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
         computed = [
             Observation(tuple(v[source.name] for source in sources), score) for v, score in settings
         ]
+        start = f"{heading[0].upper()}{heading[1:]}"
         why = lacking(sources, computed)
         if why:
-            remarks.append(f"{heading}: {why}.")
+            remarks.append(f"{start}: {why}.")
             continue
         if len(computed) > MOST:
-            remarks.append(f"{heading}: the first {MOST} of {len(computed)} settings.")
+            remarks.append(f"{start}: the first {MOST} of {len(computed)} settings.")
             computed = computed[:MOST]
         failed = sum(not is_score(setting.score) for setting in computed)
         if failed:
-            remarks.append(f"{heading}: the {failed} that failed count as the worst.")
+            remarks.append(f"{start}: the {failed} that failed count as the worst.")
         about = {"of": heading, "settings": len(computed), "best": best_of(len(computed))}
         records += [{**about, **share._asdict()} for share in importances(sources, computed)]
     data = pd.DataFrame(records, columns=list(COLUMNS))
