@@ -197,7 +197,7 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
     curves = pd.read_csv(made / "sweeps/small/curves.csv").query("group == @group")
     evaluations = int(re.search(r"([\d,]+) evaluations", words)[1].replace(",", ""))
     row = curves[curves["evaluations"] == evaluations].iloc[0]
-    mean, error = re.search(r"QD score ([\d.,]+) ± ([\d.,]+)", words).groups()
+    mean, error = re.search(r"QD score / cells ([\d.,]+) ± ([\d.,]+)", words).groups()
     assert group in words and "(n = 3)" in words
     last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last digit that is shown
     for text, part in ((mean, "mean"), (error, "se")):
@@ -228,7 +228,7 @@ def escaped(page, plot, number):
 
 def test_another_metric_can_be_chosen(reader, made):
     page = reader(made / "sweeps/small/report.html")
-    page.get_by_label("Show").first.select_option(index=2)
+    page.get_by_label("Show").first.select_option(index=1)
     page.wait_for_function(
         "document.getElementById('curves-1').layout.yaxis.title.text === 'Coverage (%)'"
     )
@@ -239,7 +239,7 @@ def test_parallel_coordinates_show_values_and_keep_what_a_box_holds(reader, made
     page = reader(made / "sweeps/small/report.html")
     words = hover(page, "coordinates-1", "sigma0 0.1, batch_size 16", along=0.3)
     assert "sigma0 0.1" in words and "batch_size 16" in words
-    assert re.search(r"Normalised QD score [\d.,]+ ± [\d.,]+ \(n = 3\)", words)
+    assert re.search(r"QD score / cells [\d.,]+ ± [\d.,]+ \(n = 3\)", words)
     # A box over the top of the second axis: the lines of batch_size 16.
     corner = page.evaluate(
         """() => {

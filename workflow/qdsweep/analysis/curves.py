@@ -96,7 +96,7 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
 
 
 def is_defined(lines: list[Line]) -> bool:
-    """Tells whether any line has a value."""
+    """Returns whether any line has a value."""
     return any(np.isfinite(line.band.middle).any() for line in lines)
 
 

@@ -35,8 +35,8 @@ class Tables:
         curves: Mean and standard error of each group over evaluations.
         score_scales: Groups that may share a QD-score axis: scale in words -> groups.
         marks: How each group with results looks in every figure.
-        series: Group -> what a panel of its own facet calls it; the group where there is no facet.
-        facets: Group -> the facet that it stands in; empty where there are none.
+        series: Group -> its label in a panel of its facet; the group where there is no facet.
+        facets: Group -> its facet; empty where there are none.
         seed_curves: The curve of each run, where bands need it.
     """
 
@@ -89,7 +89,7 @@ class Tables:
         return next(metric for metric in self.metrics if metric.name == name)
 
     def of(self, groups: Iterable[str]) -> Self:
-        """Returns the tables of some groups alone."""
+        """Returns the tables of only some groups."""
         chosen = list(groups)
         summary, table, curves = (
             rows[rows["group"].isin(chosen)] for rows in (self.summary, self.table, self.curves)
@@ -135,7 +135,7 @@ class Tables:
 
     @property
     def scale_text(self) -> str:
-        """The scale as a sentence of a caption if there is only one: then no heading says it."""
+        """The scale as a sentence of a caption if there is only one, which has no heading."""
         return f" {next(iter(self.score_scales))}." if len(self.score_scales) == 1 else ""
 
     def shown(self, panels: int, lines: int) -> dict[str, list[str]]:
@@ -253,7 +253,7 @@ def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str,
 
 
 def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) -> Metric:
-    """Returns the metric that groups compare in: `rank`, or what stands for it without cells."""
+    """Returns the metric that groups compare in: `rank`, or its replacement without cells."""
     defined = summary.loc[summary["group"].isin(groups), rank.name].notna().any()
     return rank if defined else rank.always
 
@@ -335,7 +335,7 @@ def _plain(name: str) -> str:
 
 
 def short_names(score_scales: list[str]) -> list[str]:
-    """Returns score scales in so many of their parts (domain, archive, ...) that all differ."""
+    """Returns score scales in the fewest parts (domain, archive, ...) by which all differ."""
     parts = [scale.split("; ") for scale in score_scales]
     for count in range(1, max(map(len, parts), default=1) + 1):
         names = ["; ".join(part[:count]) for part in parts]

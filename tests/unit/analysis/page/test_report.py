@@ -13,7 +13,7 @@ from qdsweep.config.sweep import Figures
 
 def text_of(page: str) -> str:
     """What a reader sees, without the rows of tables, the listings and computed numbers."""
-    body = page[page.index("<body") :]
+    body = re.sub(r'<p class="origin">.*?</p>', "", page[page.index("<body") :])
     body = re.sub(r"<(script|style|tbody|pre)\b.*?</\1>", "", body, flags=re.DOTALL)
     lines = unescape(re.sub(r"<[^>]+>", " ", body)).splitlines()
     text = "\n".join(" ".join(line.split()) for line in lines if line.strip())
@@ -36,9 +36,10 @@ def test_it_is_self_contained_and_escapes_what_users_write(main):
 
 
 def test_figures_for_a_column_in_print_are_enlarged(main):
-    picture = figure_picture(main / "plots/overview")
+    picture = figure_picture(main / "plots/heatmaps")
     data = data_of(main)
     look = Figures(column_width=85)
-    (shown,) = figure_sections(replace(data, plan=replace(data.plan, figures=look)))["Overview"]
+    drawn = figure_sections(replace(data, plan=replace(data.plan, figures=look)))["Archives"]
+    shown = next(figure for figure in drawn if figure.name == "heatmaps")
     assert shown.picture.width == pytest.approx(1.5 * picture.width, abs=1)
     assert shown.picture.url == picture.url

@@ -1,4 +1,4 @@
-"""The table of groups: means, the best and its ties, medians, QD-AUC."""
+"""The table of groups: means, the best and its ties, medians, mean QD score."""
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ def test_without_cells_the_qd_score_is_compared(tmp_path):
     assert set(read(sweep / "tables", "comparisons")["metric"]) == {"qd_score"}
     sheet = read_sheet(sweep / "table.json")
     assert sheet.rows[0][sheet.columns.index("QD score")].bold
-    assert not {"IQM [95 %]", "Coverage (%)", "Normalised QD score"} & set(sheet.columns)
+    assert not {"IQM [95 %]", "Coverage (%)", "QD score / cells"} & set(sheet.columns)
     unknown = read(sweep, "table")[["coverage_percent_mean", "norm_qd_score_mean"]]
     assert unknown.isna().all(axis=None)
 
@@ -52,9 +52,9 @@ def test_without_cells_the_qd_score_is_compared(tmp_path):
 def test_the_sweep_file_chooses_the_columns(tmp_path):
     columns = ["coverage", "iqm", "algorithm", "qd_score"]
     sheet = read_sheet(make_tables(tmp_path, THREE, tables={"columns": columns}) / "table.json")
-    assert sheet.columns == ["algorithm", "Coverage (%)", "IQM [95 %]", "QD score"]
+    assert sheet.columns == ["Algorithm", "Coverage (%)", "IQM [95 %]", "QD score"]
     assert sheet.text == 1 and all(len(row) == 4 for row in sheet.rows)
-    assert "IQM" in sheet.note and "QD-AUC" not in sheet.note
+    assert "IQM" in sheet.note and "Mean QD score" not in sheet.note
 
 
 def test_a_large_first_batch_is_named_in_the_table(snapshot):

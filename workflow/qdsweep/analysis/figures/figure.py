@@ -61,7 +61,7 @@ class Omitted:
 def save_figures(folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "figures") -> None:
     """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report.
 
-    Of a figure that is not drawn, a line says why.
+    If a figure is not drawn, the reason is printed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for figure in drawn:
@@ -92,7 +92,7 @@ def read_index(path: Path) -> list[dict[str, str]]:
         # Earlier releases drew all.
         return [{key: ({"why": ""} | entry)[key] for key in _ABOUT} for entry in entries]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise damaged(path, error, maker_of(path).anew) from error
+        raise damaged(path, error, maker_of(path).rebuild) from error
 
 
 def _save(folder: Path, drawn: Drawn) -> list[Path]:

@@ -90,7 +90,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     bars: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
     for label, part in shown:
         part = part.sort_values(axis.name)
-        look = line_style(marks.beside(part["group"].iloc[0], axis.name)) | bars
+        look = line_style(marks.along(part["group"].iloc[0], axis.name)) | bars
         look |= {"marker": look["marker"] or "o", "markevery": None}
         ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), label=label, **look)
     if not shown:

@@ -36,9 +36,9 @@ class Curve:
 
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
-        values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
-            since the run's start (the sum of all phases, without compilation and pauses between
-            attempts), environment steps (NaN where they were not counted) and core-seconds.
+        values: Name of a metric with a curve, or one of `PLACES` -> ``(k,)`` its values. Seconds
+            are those since the run's start: the sum of all phases, without compilation and pauses
+            between attempts. Environment steps are NaN where they were not counted.
     """
 
     evaluations: np.ndarray
