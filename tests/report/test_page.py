@@ -356,3 +356,59 @@ def test_a_page_of_200_runs_is_light_and_opens_at_once(chromium, reader, made, l
     few = load_time(chromium, made / "sweeps/small/report.html")
     many = load_time(chromium, large)
     assert many < 5 * few, "than one of 12 runs"
+
+
+# Dark screens, paper and phones
+
+
+def colors(page, chosen):
+    return page.evaluate(
+        "(chosen) => { const look = getComputedStyle(document.querySelector(chosen));"
+        " return [look.color, look.backgroundColor]; }",
+        chosen,
+    )
+
+
+def brightness(color):
+    return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
+
+
+def test_a_dark_screen_has_light_letters_and_curves_and_white_pictures(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    light = colors(page, "body")
+    grid = "document.getElementById('curves-1')._fullLayout.xaxis.gridcolor"
+    before = page.evaluate(grid)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{grid} !== '{before}'")
+    letters, paper = colors(page, "body")
+    assert brightness(letters) > 200 > 60 > brightness(paper)
+    assert brightness(light[0]) < 60 < 200 < brightness(light[1])
+    assert brightness(colors(page, "figure img")[1]) == 255
+    page.emulate_media(color_scheme="dark", media="print")
+    assert brightness(colors(page, "body")[1]) == 255
+
+
+def test_on_paper_nothing_is_cut(reader, made):
+    page = reader(made / "sweeps/small/report.html", 718)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("document.getElementById('curves-1')._fullLayout.width === 680")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.wide')].filter((b) => b.scrollWidth > b.clientWidth + 1)"
+        ".map((b) => b.outerHTML.slice(0, 80))"
+    )
+    assert cut == []
+    assert not page.locator("nav").is_visible()
+
+
+def test_on_a_phone_the_first_column_stays_and_a_wide_block_is_marked(reader, made):
+    page = reader(made / "sweeps/small/report.html", 390)
+    wide = page.locator("#runs .wide").first
+    first = wide.locator("tbody tr td").first
+    assert wide.get_attribute("data-more") is not None
+    place = first.bounding_box()["x"]
+    wide.evaluate("(block) => { block.scrollLeft = block.scrollWidth; }")
+    page.wait_for_function("!document.querySelector('#runs .wide').hasAttribute('data-more')")
+    assert first.bounding_box()["x"] == pytest.approx(place, abs=1)
+    assert wide.locator("tbody tr td").nth(1).bounding_box()["x"] < place

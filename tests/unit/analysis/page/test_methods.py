@@ -9,6 +9,8 @@ import pytest
 import yaml
 from composing import presets, with_algorithm
 from in_process import compute_run
+from refusals import names_all
+from support import REPO
 
 from qdsweep.analysis.page import descriptions, methods
 from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain
@@ -183,3 +185,12 @@ def test_times_lists_and_spans():
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"], "or")] == ["", "a", "a, b or c"]
     assert spans([1, 2, 3, 7, 101, 102]) == "1\u20133, 7, 101\u2013102"
     assert seeds_text(["10", 9, "9"]) == "seeds 9\u201310" and seeds_text([3]) == "seed 3"
+
+
+def test_the_entry_of_qdsweep_is_that_of_its_citation_file():
+    citation = yaml.safe_load((REPO / "CITATION.cff").read_text())
+    entry = bibliography()["qdsweep"].replace("{", "").replace("}", "")
+    names_all(entry, citation["title"], citation["version"], citation["authors"][0]["name"])
+    names_all(entry, str(citation["date-released"].year))
+    (developers,) = re.findall(r"\((.*)\)", plain(cite(["qdsweep"])))
+    names_all(developers, citation["authors"][0]["name"])

@@ -106,7 +106,7 @@ def sparkline(points: list[Point], width: int) -> str:
 
 
 def plot(points: list[Point], width: int, height: int, metric: Metric = RANK.drawn) -> str:
-    """Returns the curve as a text plot of this width and height [characters]; empty without room."""
+    """Returns the curve as a text plot of these sizes [characters]; empty without room."""
     if len(points) < 2 or width < 24 or height < 5:
         return ""
     import plotext

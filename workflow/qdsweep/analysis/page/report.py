@@ -194,7 +194,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     with style(data.plan.figures.column_width):
         interactive = interactive_figures(data)
     pictures, animated = thumbnails(data), films(data)
-    parts = _parts(shown, interactive, figures, is_search=searched is not None)
+    parts = sections(shown, interactive, figures, is_search=searched is not None)
     filled = {
         "results": True,
         "archives": bool(animated.films),
@@ -240,7 +240,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     write_text(data.sweep.report, page)
 
 
-def _parts(
+def sections(
     sheets: list[tuple[Sheet, list[Download]]],
     interactive: list[Interactive],
     figures: dict[str, list[Shown]],
