@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 from in_process import compute_sweep, report_sweep
+from refusals import names_all
 from support import TINY
 
 from qdsweep.analysis.figures.plots import plot
@@ -332,6 +333,12 @@ def test_methods_can_be_copied_and_name_no_machine(reader, made):
     page.locator("button[data-copy=methods-text]").click()
     page.wait_for_selector("button:text('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == text
+    newest = max(
+        attempt["ended"]
+        for path in (made / "runs").glob("*/summary.json")
+        for attempt in json.loads(path.read_text()).get("attempts", [])
+    )
+    names_all(page.locator(".origin").inner_text(), newest[:10], platform.node())
     assert str(made) not in page.content()
     assert not re.search(rf"\b{re.escape(platform.node())}\b", text)
 

@@ -164,12 +164,17 @@ def test_hardware_counts_machines_and_names_none(snapshot):
 def test_settings_are_what_is_shared_and_what_differs():
     config = resolved(algorithm="cma_me", seed=1)
     other = resolved(algorithm="cma_mae", seed=2)
-    runs = {name: SimpleNamespace(config=c) for name, c in (("a", config), ("b", other))}
+    summary = {"archive": {"objective_range": [-7.0, 5.0]}}
+    runs = {
+        name: SimpleNamespace(config=keys, summary=summary)
+        for name, keys in (("a", config), ("b", other))
+    }
     both = settings(runs)
-    assert both.differing.columns == ["key", "a", "b"]  # more keys than groups
+    assert both.differing.columns == ["Key", "a", "b"]  # more keys than groups
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in both.differing.rows}
     assert rows["algorithm.emitters.ranker"] == ["2imp", "imp"]
-    assert rows["algorithm.archive.learning_rate"] == ["null", "0.01"]
+    assert rows["algorithm.archive.learning_rate"] == ["", "0.01"]
+    assert rows["algorithm.archive.threshold_min"] == ["", "-7.0"]
     assert "seed" not in rows and not any(key.startswith("domain") for key in rows)
     shared = yaml.safe_load(both.common)
     assert shared["domain.function"] == "sphere" and "algorithm.name" not in shared

@@ -60,9 +60,10 @@ def headline(data: SweepData) -> str:
     if 0 < len(best) <= MAX_SCORE_SCALES:
         metric = _compared(data)
         texts = dict(zip(data.table["group"], format_metric(data.table, metric), strict=True))
-        noun = " is that" if len(best) == 1 else "s are those"
+        verb = "is that" if len(best) == 1 else "are those"
+        means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} mean {metric.phrase}{noun} of {scores}"
+        text += f" The {data.rank.extreme} {means} {verb} of {scores}"
         text += f"{_not_told(data, best)}."
     text += _confirmed(data)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
