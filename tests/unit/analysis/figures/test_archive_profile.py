@@ -56,7 +56,7 @@ def test_a_profile_starts_at_the_filled_cells_of_its_budget(made):
 def test_performance_profiles_are_drawn_for_several_tasks(made, tasks, snapshot):
     assert performance_profiles(data_of(made)) == []
     (drawn,) = performance_profiles(data_of(tasks))
-    assert list(drawn.data["algorithm"].unique()) == ["map_elites", "cma_me"]
+    assert list(drawn.data["algorithm"].unique()) == ["MAP-Elites", "CMA-ME"]
     assert drawn.caption == snapshot
     lines = drawn.figure.subfigs[0].axes[0].lines
     assert [line.get_label() for line in lines] == ["map_elites", "cma_me"]

@@ -17,7 +17,6 @@ from qdsweep.analysis.search import (
     read_search,
 )
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.statistics import MIN_SEEDS
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
@@ -140,15 +139,14 @@ def setting_sheet(search: Searched) -> Sheet:
     decimals = _decimals(search, rows)
     has_parent = any(placed.parent is not None for placed in rows)
     cells = []
-    for position, placed in enumerate(rows):
+    for placed in rows:
         place = Cell(level_text(placed.level.name), float(search.levels.index(placed.level)))
         line = [*(_value(placed.values[name]) for name in names), place, text_cell(_story(placed))]
         line.append(Cell(str(placed.setting), float(placed.setting)))
         if has_parent:
             line.append(Cell("", None) if placed.parent is None else _whole(placed.parent))
         line.append(_whole(placed.level.budget))
-        bold = position == 0 and len(placed.level.seeds) >= MIN_SEEDS
-        line.append(_score(search, placed, decimals, bold=bold))
+        line.append(_score(search, placed, decimals))
         cells.append(line)
     columns = [*map(search.name, names), "Last level", "Why it stopped", "Setting"]
     columns += ["Parent"] * has_parent + [search.unit.capitalize(), search.metric.heading]
@@ -237,9 +235,9 @@ def _decimals(search: Searched, rows: list[Placed]) -> int:
     return common_decimals(scores, [])
 
 
-def _score(search: Searched, placed: Placed, decimals: int, *, bold: bool = False) -> Cell:
+def _score(search: Searched, placed: Placed, decimals: int) -> Cell:
     score = math.nan if placed.score is None else search.shown(placed.score)
-    return number_cell(number(score, decimals), score, bold=bold)
+    return number_cell(number(score, decimals), score)
 
 
 def _whole(value: int) -> Cell:
