@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 from in_process import compute_sweep, report_sweep
+from refusals import names_all
 from support import TINY
 
 from qdsweep.analysis.figures.plots import plot
@@ -197,7 +198,7 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
     curves = pd.read_csv(made / "sweeps/small/curves.csv").query("group == @group")
     evaluations = int(re.search(r"([\d,]+) evaluations", words)[1].replace(",", ""))
     row = curves[curves["evaluations"] == evaluations].iloc[0]
-    mean, error = re.search(r"QD score ([\d.,]+) ± ([\d.,]+)", words).groups()
+    mean, error = re.search(r"QD score / cells ([\d.,]+) ± ([\d.,]+)", words).groups()
     assert group in words and "(n = 3)" in words
     last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last displayed digit
     for text, part in ((mean, "mean"), (error, "se")):
@@ -228,7 +229,7 @@ def escaped(page, plot, number):
 
 def test_another_metric_can_be_chosen(reader, made):
     page = reader(made / "sweeps/small/report.html")
-    page.get_by_label("Show").first.select_option(index=2)
+    page.get_by_label("Show").first.select_option(index=1)
     page.wait_for_function(
         "document.getElementById('curves-1').layout.yaxis.title.text === 'Coverage (%)'"
     )
@@ -239,7 +240,7 @@ def test_parallel_coordinates_show_values_and_keep_what_a_box_holds(reader, made
     page = reader(made / "sweeps/small/report.html")
     words = hover(page, "coordinates-1", "sigma0 0.1, batch_size 16", along=0.3)
     assert "sigma0 0.1" in words and "batch_size 16" in words
-    assert re.search(r"Normalised QD score [\d.,]+ ± [\d.,]+ \(n = 3\)", words)
+    assert re.search(r"QD score / cells [\d.,]+ ± [\d.,]+ \(n = 3\)", words)
     # A box over the top of the second axis selects the lines of batch_size 16.
     corner = page.evaluate(
         """() => {
@@ -332,6 +333,12 @@ def test_methods_can_be_copied_and_name_no_machine(reader, made):
     page.locator("button[data-copy=methods-text]").click()
     page.wait_for_selector("button:text('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == text
+    newest = max(
+        attempt["ended"]
+        for path in (made / "runs").glob("*/summary.json")
+        for attempt in json.loads(path.read_text()).get("attempts", [])
+    )
+    names_all(page.locator(".origin").inner_text(), newest[:10], platform.node())
     assert str(made) not in page.content()
     assert not re.search(rf"\b{re.escape(platform.node())}\b", text)
 
@@ -356,3 +363,59 @@ def test_a_page_of_200_runs_is_light_and_opens_at_once(chromium, reader, made, l
     few = load_time(chromium, made / "sweeps/small/report.html")
     many = load_time(chromium, large)
     assert many < 5 * few, "the size of a page with 12 runs"
+
+
+# Dark screens, paper and phones
+
+
+def colors(page, chosen):
+    return page.evaluate(
+        "(chosen) => { const look = getComputedStyle(document.querySelector(chosen));"
+        " return [look.color, look.backgroundColor]; }",
+        chosen,
+    )
+
+
+def brightness(color):
+    return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
+
+
+def test_a_dark_screen_has_light_letters_and_curves_and_white_pictures(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    light = colors(page, "body")
+    grid = "document.getElementById('curves-1')._fullLayout.xaxis.gridcolor"
+    before = page.evaluate(grid)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{grid} !== '{before}'")
+    letters, paper = colors(page, "body")
+    assert brightness(letters) > 200 > 60 > brightness(paper)
+    assert brightness(light[0]) < 60 < 200 < brightness(light[1])
+    assert brightness(colors(page, "figure img")[1]) == 255
+    page.emulate_media(color_scheme="dark", media="print")
+    assert brightness(colors(page, "body")[1]) == 255
+
+
+def test_on_paper_nothing_is_cut(reader, made):
+    page = reader(made / "sweeps/small/report.html", 718)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("document.getElementById('curves-1')._fullLayout.width === 680")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.wide')].filter((b) => b.scrollWidth > b.clientWidth + 1)"
+        ".map((b) => b.outerHTML.slice(0, 80))"
+    )
+    assert cut == []
+    assert not page.locator("nav").is_visible()
+
+
+def test_on_a_phone_the_first_column_stays_and_a_wide_block_is_marked(reader, made):
+    page = reader(made / "sweeps/small/report.html", 390)
+    wide = page.locator("#runs .wide").first
+    first = wide.locator("tbody tr td").first
+    assert wide.get_attribute("data-more") is not None
+    place = first.bounding_box()["x"]
+    wide.evaluate("(block) => { block.scrollLeft = block.scrollWidth; }")
+    page.wait_for_function("!document.querySelector('#runs .wide').hasAttribute('data-more')")
+    assert first.bounding_box()["x"] == pytest.approx(place, abs=1)
+    assert wide.locator("tbody tr td").nth(1).bounding_box()["x"] < place

@@ -87,8 +87,9 @@ class Metric:
     @property
     def phrase(self) -> str:
         """Its name inside a sentence."""
-        keeps_capitals = self.label[:2].isupper()  # QD score
-        return self.label if keeps_capitals else self.label[:1].lower() + self.label[1:]
+        label = self.label.replace("/ cells", "per cell")
+        keeps_capitals = label[:2].isupper()  # QD score
+        return label if keeps_capitals else label[:1].lower() + label[1:]
 
     def with_value(self, value: float) -> str:
         """Returns its name and value in a line of text."""
@@ -113,7 +114,7 @@ METRICS = (
     Metric("num_elites", whole=True),
     Metric("qd_score", "QD score", ranks=True, curve=True),
     Metric(
-        NORM_QD_SCORE, "Normalised QD score", ranks=True, main=True, curve=True, interval=True,
+        NORM_QD_SCORE, "QD score / cells", ranks=True, main=True, curve=True, interval=True,
         needs_cells=True, instead="qd_score",
     ),
     Metric(
@@ -127,7 +128,7 @@ METRICS = (
         "return", "Return", ranks=True, main=True, curve=True, from_zero=False, stairs=True,
         optional=True,
     ),
-    Metric("qd_auc", "QD-AUC", ranks=True, interval=True, recorded=False),
+    Metric("qd_auc", "Mean QD score", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}

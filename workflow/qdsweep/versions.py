@@ -5,10 +5,13 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import re
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 __version__ = "0.2.0"
+_QUIET: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10}
 
 
 def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
@@ -49,6 +52,18 @@ def requirements(library: str) -> list[str]:
         return []
     needed = [line.partition(";") for line in lines]
     return [re.split(r"[^\w.-]", name)[0] for name, _, marker in needed if "extra" not in marker]
+
+
+def own_commit() -> str:
+    """Returns the Git commit of the clone that this package runs from; empty outside of a clone."""
+    here = Path(__file__)
+    git = ["git", "-C", str(here.parent)]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        # In an environment inside another repository, this file is not one of its files.
+        subprocess.run([*git, "ls-files", "--error-unmatch", here.name], check=True, **_QUIET)
+        found = subprocess.run([*git, "rev-parse", "--short=10", "HEAD"], check=True, **_QUIET)
+        return str(found.stdout).strip()
+    return ""
 
 
 def own_version() -> str:

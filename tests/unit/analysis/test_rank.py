@@ -93,8 +93,9 @@ def test_winners_order_page_and_tests_follow_it(results, rank, best, snapshot):
     data = data_of(folder)
     assert data.rank is BY_NAME[rank or RANK.name]
     (groups,) = data.score_scales.values()
-    assert winners(data, 1) == data.best(groups, 1) == [best]
-    assert data.median_run(best)["id"].split("-")[2] == "s2"
+    title = data.called.label(best)
+    assert title != best and winners(data, 1) == data.best(groups, 1) == [title]
+    assert data.median_run(title)["id"].split("-")[2] == "s2"
     comparison = pd.read_csv(folder / "tables/comparisons.csv").iloc[0]
     assert comparison["higher"] == best
     assert comparison["difference"] == pytest.approx(40.0 if rank else 10 / 144)
@@ -106,20 +107,38 @@ def test_winners_order_page_and_tests_follow_it(results, rank, best, snapshot):
     for name in ("table", "tables/comparisons"):
         names_all(read_sheet(folder / f"{name}.json").note, data.rank.phrase)
     text = headline(data)
-    names_all(text, best, data.rank.phrase, *(["88.00"] if rank else []))
+    names_all(text, title, data.rank.phrase, *(["88.00"] if rank else []))
     assert without_decimals(text) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("rank", "views"),
+    [
+        ("coverage", "coverage norm_qd_score obj_max return coverage coverage"),
+        ("qd_score", "qd_score coverage obj_max return qd_score qd_score"),
+        ("qd_auc", "norm_qd_score coverage obj_max return norm_qd_score norm_qd_score"),
+    ],
+)
+def test_the_qd_score_has_one_unit_and_the_ranking_metric_comes_first(results, rank, views):
+    tables = read_tables(ranked(results, rank))
+    shown = [view.metric.name for view in page_views(tables)]
+    assert shown == [*views.split(), "return", "return", "return"]
+
+
+def test_without_cells_curves_have_the_qd_score(results):
+    tables = read_tables(ranked(results, None))
+    tables.table["norm_qd_score_n"] = 0
+    shown = {view.metric.name for view in page_views(tables)}
+    assert "qd_score" in shown and "norm_qd_score" not in shown
 
 
 def test_curves_of_print_and_page_are_the_same_lines(results):
     tables = read_tables(ranked(results, None))
     groups = list(tables.series)
-    assert " ".join(view.metric.name for view in printed_views(RANK)) == (
-        "qd_score coverage obj_max return qd_score"
+    assert " ".join(view.metric.name for view in printed_views(tables)) == (
+        "norm_qd_score coverage obj_max return norm_qd_score"
     )
-    assert " ".join(view.metric.name for view in page_views(BY_NAME["coverage"])) == (
-        "coverage qd_score norm_qd_score obj_max return coverage coverage return return return"
-    )
-    for view in page_views(RANK):
+    for view in page_views(tables):
         lines = curve_lines(tables, groups, view)
         assert is_defined(lines) == (view.over is not STEPS and view.metric is not RETURN)
         for line in lines if is_defined(lines) else ():

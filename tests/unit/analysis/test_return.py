@@ -15,7 +15,7 @@ from qdsweep.analysis.page.interactive import _learning_curves
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.metrics import CORE_SECONDS, RANK, RETURN, STEPS, WALL_TIME
+from qdsweep.metrics import CORE_SECONDS, RETURN, STEPS, WALL_TIME
 
 # Environment steps per iteration. Learners' episodes become longer, differently for each seed.
 STEPS_OF_PPO = {seed: 10 * np.arange(1, ITERATIONS + 1) ** 2 + 50 * seed for seed in SEEDS}
@@ -62,7 +62,9 @@ def test_runs_are_compared_at_equal_steps_where_these_are_the_budget(sweep):
 def test_the_return_is_drawn_over_steps_wall_time_and_core_seconds(sweep, snapshot):
     tables = read_tables(sweep)
     for over in (STEPS, WALL_TIME, CORE_SECONDS):
-        (view,) = [view for view in page_views(RANK) if (view.metric, view.over) == (RETURN, over)]
+        (view,) = [
+            view for view in page_views(tables) if (view.metric, view.over) == (RETURN, over)
+        ]
         ppo, elites = curve_lines(tables, ["ppo", "elites"], view)
         assert is_defined([ppo]) and not is_defined([elites])
     curves = pd.read_csv(sweep / "curves.csv")

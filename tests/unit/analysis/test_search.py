@@ -153,7 +153,7 @@ def test_a_row_for_each_place_with_every_decision(tmp_path, snapshot):
 def test_the_page_has_a_row_for_each_setting(snapshot):
     sheet = setting_sheet(searched(halving(), grid()))
     assert len(sheet.rows) == 27
-    assert [row[-1].bold for row in sheet.rows] == [True] + [False] * 26
+    assert not any(cell.bold for row in sheet.rows for cell in row), "of two seeds"
     shown = replace(sheet, rows=[*sheet.rows[:4], *sheet.rows[-2:]])
     assert as_markdown(shown) == snapshot
 

@@ -66,7 +66,7 @@ def test_a_file_has_its_maker():
         for path in paths:
             maker = maker_of(Path("results/sweeps/a") / path)
             assert maker.name == name
-            names_all(maker.anew, f"`qdsweep {name}`")
+            names_all(maker.rebuild, f"`qdsweep {name}`")
 
 
 def test_a_key_that_is_gone_leaves_no_table_but_its_animations(tmp_path):

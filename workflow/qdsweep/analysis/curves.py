@@ -10,14 +10,11 @@ from qdsweep.analysis.statistics import Band, around, spread
 from qdsweep.metrics import (
     CORE_SECONDS,
     EVALUATIONS,
-    METRICS,
     RETURN,
     STEPS,
     WALL_TIME,
     Metric,
     XAxis,
-    curves_of,
-    drawn_of,
 )
 from qdsweep.text import short
 
@@ -52,16 +49,16 @@ class Line:
     seeds: list[tuple[np.ndarray, np.ndarray]]
 
 
-def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
+def printed_views(tables: Tables) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    over_evaluations = [View(metric) for metric in drawn_of(metrics) if metric is not RETURN]
-    return [*over_evaluations, View(RETURN, STEPS), View(rank.drawn, WALL_TIME)]
+    over_evaluations = [View(metric) for metric in tables.curve_metrics if metric is not RETURN]
+    return [*over_evaluations, View(RETURN, STEPS), View(tables.drawn, WALL_TIME)]
 
 
-def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
+def page_views(tables: Tables) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
-    first = sorted(curves_of(metrics), key=lambda metric: metric != rank)
-    views = [*map(View, first), View(rank.drawn, STEPS), View(rank.drawn, WALL_TIME)]
+    first = sorted(tables.curve_metrics, key=lambda metric: metric != tables.drawn)
+    views = [*map(View, first), View(tables.drawn, STEPS), View(tables.drawn, WALL_TIME)]
     views += [View(RETURN, over) for over in (STEPS, WALL_TIME, CORE_SECONDS)]
     return list(dict.fromkeys(views))  # it may be the one that ranks
 
@@ -99,7 +96,7 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
 
 
 def is_defined(lines: list[Line]) -> bool:
-    """Tells whether any line has a value."""
+    """Returns whether any line has a value."""
     return any(np.isfinite(line.band.middle).any() for line in lines)
 
 
@@ -126,7 +123,7 @@ def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[
     for view in views:
         lines = curve_lines(tables, groups, view)
         value = constant(lines)
-        if view.metric is tables.rank.drawn:
+        if view.metric is tables.drawn:
             shown.append(view)
         elif view.metric.optional and not is_defined(lines):
             continue

@@ -45,7 +45,7 @@ class Block(NamedTuple):
     """A part of a legend.
 
     Attributes:
-        title: A swept name, or nothing.
+        title: A swept parameter, or nothing.
         entries: Labels with their marks.
         filled: Whether they are of areas in place of lines.
     """
@@ -60,12 +60,12 @@ class Marks:
     """The marks of a sweep's groups.
 
     Attributes:
-        encoding: Which swept name has which trait.
-        figures: What values and names are called.
-        slots: The values of each swept name, in the order of their colours and dashes.
+        encoding: The swept parameter behind each trait.
+        figures: The labels of values and parameters.
+        slots: The values of each swept parameter, in the order of their colours and dashes.
         values: Group -> its swept values.
         own: Group -> its mark, where that does not follow from its values.
-        series: Group -> what a panel calls it.
+        series: Group -> its label in a panel.
     """
 
     encoding: Encoding = field(default_factory=Encoding)
@@ -80,7 +80,7 @@ class Marks:
         return self.own[group] if group in self.own else self.of(self.values[group])
 
     def of(self, values: Mapping[str, str]) -> Mark:
-        """Returns the mark of some swept values; a name that is missing has no trait."""
+        """Returns the mark of some swept values; a missing parameter has no trait."""
         shown = self.encoding
         color, dash, marker = (
             self._slot(name, values) for name in (shown.color, shown.dash, shown.marker)
@@ -100,8 +100,8 @@ class Marks:
             mark = replace(mark, marker=1 + marker % (len(MARKERS) - 1))
         return mark
 
-    def beside(self, group: str, axis: str) -> Mark:
-        """Returns the mark of a group's line along an axis of a swept name, without panels."""
+    def along(self, group: str, axis: str) -> Mark:
+        """Returns the mark of a group's line along an axis of a swept parameter, without panels."""
         if not self.encoding.lines or not self.values:
             return self[group]
         values = {name: text for name, text in self.values[group].items() if name != axis}
@@ -167,7 +167,7 @@ def imported_mark(place: int) -> Mark:
 
 
 def plain_marks(groups: Iterable[str]) -> Marks:
-    """Returns marks that follow from the order of groups alone."""
+    """Returns marks that follow only from the order of groups."""
     own = {group: place_mark(place) for place, group in enumerate(groups)}
     return Marks(own=own, series={group: group for group in own})
 
@@ -178,7 +178,8 @@ def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
     firsts = {names[group].label: rows[0] for group, rows in plan.groups.items()}
     values = {label: row.values for label, row in firsts.items() if not row.imported}
     series = {name.label: name.series for name in names.values()}
-    marks = Marks(shown, plan.figures, plan.slots, values, {}, series)
+    figures = plan.figures.model_copy(update={"labels": plan.labels})
+    marks = Marks(shown, figures, plan.slots, values, {}, series)
     if not shown.lines:  # no name has a trait: a look for each line of a panel
         order = list(dict.fromkeys(series.values()))
         own = {label: place_mark(order.index(name)) for label, name in series.items()}
@@ -199,8 +200,8 @@ class Called:
 
     Attributes:
         names: Group as in CSV tables -> group as a reader sees it, in the report's order.
-        labels: Group, or swept value -> what the report calls it.
-        swept: Last part of a swept name -> what the report calls it.
+        labels: Group, or swept value -> its label in the report.
+        swept: Last part of a swept parameter's name -> its label in the report.
     """
 
     names: dict[str, Name]
@@ -208,15 +209,15 @@ class Called:
     swept: dict[str, str]
 
     def label(self, group: str) -> str:
-        """Returns what the report calls a group."""
+        """Returns the label of a group."""
         return self.names[group].label
 
     def value(self, text: str) -> str:
-        """Returns what the report calls a swept value."""
+        """Returns the label of a swept value."""
         return self.labels.get(text, text)
 
     def called(self, text: str) -> str:
-        """Returns what the report calls an algorithm of several groups, part by part."""
+        """Returns the label of an algorithm of several groups, part by part."""
         if text in self.labels:
             return self.labels[text]
         return ", ".join(map(self._part, text.split(", ")))
@@ -228,7 +229,7 @@ class Called:
         return self.labels.get(part, part)
 
     def scale(self, scale: str) -> str:
-        """Returns a scale with what the report calls its domain."""
+        """Returns a scale with the label of its domain."""
         domain, mark, rest = scale.partition("; ")
         return f"{self.labels.get(domain, domain)}{mark}{rest}"
 
@@ -260,26 +261,26 @@ class Called:
 
 
 def group_names(plan: Plan) -> Called:
-    """Returns what the report calls the groups of a sweep.
+    """Returns the labels of the groups of a sweep.
 
     Raises:
-        BadInput: `figures` names what the sweep does not have, or a colour that is none.
+        BadInput: `figures` names something that the sweep does not have, or an unknown colour.
     """
     figures = plan.figures
     rows = [row.values for row in plan.computed]
     try:
-        names = figure_names(figures, plan.columns, rows, plan.experiment)
+        names = figure_names(figures, plan.columns, rows, plan.experiment, plan.titles)
     except BadInput as error:
         raise BadInput(f"the plan of the sweep {plan.name}: {error}") from None
     panels = encoding(figures, plan.columns, rows).facets
     others = (row for row in plan.rows if row.imported)
-    names |= {row.group: _imported_name(row, panels, figures) for row in others}
+    names |= {row.group: _imported_name(row, panels, plan) for row in others}
     swept = {name.split(".")[-1]: called for name, called in figures.names.items()}
-    return Called(names, figures.labels, swept)
+    return Called(names, plan.labels, swept)
 
 
-def _imported_name(row: Row, panels: Sequence[str], figures: Figures) -> Name:
+def _imported_name(row: Row, panels: Sequence[str], plan: Plan) -> Name:
     """Returns the name of imported runs: in a panel of their own where a value is not known."""
-    values = {name: figures.labels.get(row.values[name], row.values[name]) for name in panels}
-    facet = values_label(values, panels, figures.names) if all(values.values()) else ""
+    values = {name: plan.labels.get(row.values[name], row.values[name]) for name in panels}
+    facet = values_label(values, panels, plan.figures.names) if all(values.values()) else ""
     return Name(row.group, row.group, facet, None)

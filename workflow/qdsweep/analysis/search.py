@@ -1,6 +1,6 @@
-"""How a search has gone so far: the setting at each place, and what became of it.
+"""The progress of a search: the setting of each trial, and its outcome.
 
-Where the runs of a sweep and of its search stand, as text for `qdsweep status` and `watch`.
+The state of the runs of a sweep and of its search, as text for `qdsweep status` and `watch`.
 """
 
 import re
@@ -36,23 +36,23 @@ _NOTHING = Decision([], [])
 
 
 class Placed(NamedTuple):
-    """A setting at a place of a search.
+    """A trial: a setting at a place of a search.
 
     Attributes:
         level: The level.
         place: Its place there.
         setting: The setting's number.
         values: Its swept values, without the seed.
-        runs: Seed -> the run that the place lengthens.
+        runs: Seed -> the run that the trial extends.
         reason: Why the decision chose it; empty where it was known beforehand.
         parent: Its place in the level below, or its donor's.
         score: Mean over the seeds, larger is better; None where it failed or is not known yet.
         failed: Why it failed.
         done: For how many of the seeds it is computed.
         rank: Among all settings of the level; None before all of them are computed.
-        went_on: Whether the next level goes on with it; None before the decision, or at the last
-            level.
-        chosen: How many settings the next level goes on with; 0: there is none.
+        went_on: Whether it was promoted to the next level; None before the decision, or at the
+            last level.
+        chosen: How many settings are promoted to the next level; 0: there is none.
     """
 
     level: Level
@@ -76,13 +76,13 @@ class Placed(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why it stopped: `rung 0: 14th of 27, 9 went on`; nothing if it did not."""
+        """Why it stopped: `rung 0: 14th of 27, 9 promoted`; nothing if it did not."""
         where = level_text(self.level.name)
         if self.failed is not None:
             return f"{where}: failed: {self.failed}"
         if self.went_on is not False or self.rank is None:
             return ""
-        return f"{where}: {ordinal(self.rank)} of {self.level.places}, {self.chosen} went on"
+        return f"{where}: {ordinal(self.rank)} of {self.level.places}, {self.chosen} promoted"
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ class Searched:
 
     Attributes:
         levels: Its levels.
-        placed: What stands at each place.
+        placed: Its trials, level by level.
         unit: Of its budgets.
-        metric: What decides.
-        called: Swept name -> what the report calls it.
-        logged: The swept names that are drawn evenly on a logarithmic scale.
+        metric: The metric that decides.
+        called: Swept parameter -> its label in the report.
+        logged: The swept parameters that are drawn evenly on a logarithmic scale.
     """
 
     levels: tuple[Level, ...]
@@ -107,12 +107,12 @@ class Searched:
 
     @property
     def names(self) -> list[str]:
-        """The swept names of its settings, without the seed and the number of a draw."""
+        """The swept parameters of its settings, without the seed and the number of a draw."""
         return [name for name in self.placed[0].values if name != SAMPLE] if self.placed else []
 
     @cached_property
     def last(self) -> list[Placed]:
-        """Each setting where it got furthest; the best of the largest budget first."""
+        """The last trial of each setting; the best of the largest budget first."""
         furthest = {trial.setting: trial for trial in self.placed}
         return sorted(furthest.values(), key=_best_first)
 
@@ -124,7 +124,7 @@ class Searched:
 
     @property
     def pairs(self) -> list[tuple[Placed, Placed]]:
-        """Settings that went on: each at a level, and at the next one, with a score at both."""
+        """Promoted settings: each at a level and at the next one, with a score at both."""
         scored = {
             (trial.level.name, trial.setting): trial
             for trial in self.placed
@@ -144,17 +144,17 @@ class Searched:
         return self.metric.sign * self.metric.factor * score
 
     def name(self, swept: str) -> str:
-        """Returns what a reader calls a swept name."""
+        """Returns the label of a swept parameter."""
         return self.called.get(swept, swept.split(".")[-1])
 
     @cached_property
     def _telling(self) -> list[str]:
-        """The swept names whose values differ."""
+        """The swept parameters whose values differ."""
         seen = {name: {repr(trial.values[name]) for trial in self.placed} for name in self.names}
         return [name for name, values in seen.items() if len(values) > 1]
 
     def label(self, trial: Placed) -> str:
-        """Returns the values of a setting that tell it from others."""
+        """Returns the values that distinguish a setting from others."""
         parts = ((self.name(name), value_text(trial.values[name])) for name in self._telling)
         return ", ".join(f"{name} {text}" for name, text in parts if text) or "the only setting"
 
@@ -174,7 +174,7 @@ def level_text(name: str) -> str:
 
 
 def next_levels(levels: Sequence[Level]) -> dict[str, Level]:
-    """Returns level -> the one that goes on with its best settings, where there is one."""
+    """Returns level -> the level that its best settings are promoted to, where there is one."""
     return {below: level for level in levels if level.kind in GO_ON for below in level.below}
 
 
@@ -185,7 +185,7 @@ def leader(search: Searched, level: Level) -> Placed | None:
 
 
 def ancestors(search: Searched) -> list[Placed]:
-    """Returns the best of the last generation and all that it comes from, the first one first."""
+    """Returns the best of the last generation and its ancestors, the first one first."""
     at = {(trial.level.name, trial.place): trial for trial in search.placed}
     best = leader(search, search.levels[-1])
     line: list[Placed] = []
@@ -207,8 +207,8 @@ def place_all(
     Args:
         levels: Its levels.
         known: `candidates` of its plan.
-        markers: What was computed.
-        decisions: Level -> what was decided of it so far.
+        markers: The results so far.
+        decisions: Level -> the decisions on it so far.
     """
     by_place: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for marker in markers:
@@ -262,10 +262,10 @@ def _looked(trial: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
 
 
 def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
-    """Reads how the search of a sweep has gone so far; None where it has none.
+    """Reads the search of a sweep so far; None where it has none.
 
     Raises:
-        BadInput: A marker or a table of decisions is torn or was edited.
+        BadInput: A marker or a table of decisions is truncated or was edited.
     """
     if not plan.levels:
         return None
@@ -281,7 +281,7 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:
-    """Returns run -> what the search asks of it so far, and what became of it; the best first."""
+    """Returns run -> the budget that the search asks for so far, and its outcome; best first."""
     asked: dict[str, tuple[PlannedRun, str]] = {}
     for trial in search.last:
         label, why = search.label(trial), became(trial)
@@ -291,7 +291,7 @@ def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:
 
 
 def became(trial: Placed) -> str:
-    """Returns what became of a setting at a place: `rung 0: 14th of 27, 9 went on`."""
+    """Returns the outcome of a trial: `rung 0: 14th of 27, 9 promoted`."""
     if trial.why:
         return trial.why
     where = level_text(trial.level.name)
@@ -299,18 +299,18 @@ def became(trial: Placed) -> str:
         return where
     if trial.chosen == 0:
         return f"{where}: {ordinal(trial.rank)} of {trial.level.places}" if trial.rank else where
-    return f"{where}: went on" if trial.went_on else f"{where}: waits for the others"
+    return f"{where}: promoted" if trial.went_on else f"{where}: waits for the others"
 
 
 def explained(standing: Standing, why: str) -> Standing:
-    """Returns where a run stands, with what the search did with it as its note if it has none."""
+    """Returns the state of a run, with its outcome in the search as its note if it has none."""
     if why and standing.note == RAISED:  # it waits for its turn
-        return replace(standing, state="waiting", note=f"{why}: goes on")
+        return replace(standing, state="waiting", note=f"{why}: will resume")
     return replace(standing, note=standing.note or why)
 
 
 def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
-    """Yields level, places done, and leader with its score, of each level that has begun."""
+    """Yields level, trials done, and leader with its score, of each level that has started."""
     for level in search.levels:
         own = [trial for trial in search.placed if trial.level == level]
         done = sum(trial.is_done for trial in own)
@@ -321,7 +321,7 @@ def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
 
 
 def led_by(search: Searched, best: Placed | None) -> str:
-    """Returns who leads, and with what score; nothing before any has one."""
+    """Returns the leader and its score; nothing before any trial has one."""
     if best is None or best.score is None:
         return ""
     return (
@@ -330,15 +330,15 @@ def led_by(search: Searched, best: Placed | None) -> str:
 
 
 def search_line(search: Searched, standings: Iterable[Standing]) -> str:
-    """Returns where a search stands in a line: places, and an estimate of what is left."""
+    """Returns the state of a search in one line: trials, and an estimate of the rest."""
     done = sum(trial.done for trial in search.placed)
     count = sum(level.places * len(level.seeds) for level in search.levels)
-    begun = {trial.level.name for trial in search.placed if trial.done}
-    to_come = len(search.levels) - len(begun)
+    started = {trial.level.name for trial in search.placed if trial.done}
+    to_come = len(search.levels) - len(started)
     total, own = search_cost(search.levels), list(standings)
     spent = sum(min(now.done, now.run.budget) for now in own)
     seconds = sum(now.core_seconds for now in own)
-    text = f"search: {done:,} of {plural(count, 'place')} done"
+    text = f"search: {done:,} of {plural(count, 'trial')} done"
     if to_come:
         text += f", {plural(to_come, 'level')} to come"
     if done < count:
@@ -356,7 +356,7 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
     """Yields the rows of `qdsweep status`, labels first as `qdsweep watch` has them.
 
     Args:
-        standings: Where the runs stand.
+        standings: The state of the runs.
         metric: The metric whose value is shown.
     """
     for now in standings:
@@ -375,7 +375,7 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
 
 
 def failures(standings: Iterable[Standing]) -> Iterator[str]:
-    """Yields a line for each failed run: its folder's name, and all that is known of the cause."""
+    """Yields a line for each failed run: its folder's name and the full cause."""
     for now in standings:
         if now.state == "failed":
             yield f"failed: {now.run.label} ({now.run.id}): {now.note}"
@@ -384,12 +384,12 @@ def failures(standings: Iterable[Standing]) -> Iterator[str]:
 def search_standings(
     sweep: SweepDir, search: Searched, standings: Iterable[Standing]
 ) -> list[Standing]:
-    """Returns where all runs of a search stand, those that stopped early too.
+    """Returns the state of all runs of a search, also of those that stopped early.
 
     Args:
         sweep: The sweep.
-        search: What it has done.
-        standings: Those of its finalists, and of the runs that confirm it.
+        search: Its search so far.
+        standings: The state of its finalists, and of the runs that confirm it.
     """
     asked = search_runs(search)
     others = [now for now in standings if now.run.id not in asked]

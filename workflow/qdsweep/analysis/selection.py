@@ -11,7 +11,7 @@ from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require
-from qdsweep.metrics import METRICS, Metric, curves_of
+from qdsweep.metrics import METRICS, NORM_QD_SCORE, RANK, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
@@ -35,8 +35,8 @@ class Tables:
         curves: Mean and standard error of each group over evaluations.
         score_scales: Groups that may share a QD-score axis: scale in words -> groups.
         marks: How each group with results looks in every figure.
-        series: Group -> what a panel of its own facet calls it; the group where there is no facet.
-        facets: Group -> the facet that it stands in; empty where there are none.
+        series: Group -> its label in a panel of its facet; the group where there is no facet.
+        facets: Group -> its facet; empty where there are none.
         seed_curves: The curve of each run, where bands need it.
     """
 
@@ -61,6 +61,25 @@ class Tables:
         return self.plan.metrics
 
     @property
+    def drawn(self) -> Metric:
+        """The metric whose curve shows how runs come to rank as they do."""
+        metric = self.rank if self.rank.curve else RANK
+        return metric if metric in self.curve_metrics else metric.always
+
+    @property
+    def curve_metrics(self) -> list[Metric]:
+        """The metrics of learning curves. Of two that rank alike only one is shown.
+
+        That is the one per cell where all archives have cells and the sweep does not rank by the
+        other.
+        """
+        curves, hidden = curves_of(self.metrics), set()
+        for metric in (metric for metric in curves if metric.instead):
+            per_cell = self.table[f"{metric.column}_n"].all() and metric.always is not self.rank
+            hidden.add(metric.instead if per_cell else metric.name)
+        return [metric for metric in curves if metric.name not in hidden]
+
+    @property
     def band(self) -> str:
         """What lines and bands of curves are: `figures.band`."""
         return self.plan.figures.band
@@ -70,7 +89,7 @@ class Tables:
         return next(metric for metric in self.metrics if metric.name == name)
 
     def of(self, groups: Iterable[str]) -> Self:
-        """Returns the tables of some groups alone."""
+        """Returns the tables of only some groups."""
         chosen = list(groups)
         summary, table, curves = (
             rows[rows["group"].isin(chosen)] for rows in (self.summary, self.table, self.curves)
@@ -116,7 +135,7 @@ class Tables:
 
     @property
     def scale_text(self) -> str:
-        """The scale as a sentence of a caption if there is only one: then no heading says it."""
+        """The scale as a sentence of a caption if there is only one, which has no heading."""
         return f" {next(iter(self.score_scales))}." if len(self.score_scales) == 1 else ""
 
     def shown(self, panels: int, lines: int) -> dict[str, list[str]]:
@@ -234,9 +253,16 @@ def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str,
 
 
 def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) -> Metric:
-    """Returns the metric that groups compare in: `rank`, or what stands for it without cells."""
+    """Returns the metric that groups compare in: `rank`, or its replacement without cells."""
     defined = summary.loc[summary["group"].isin(groups), rank.name].notna().any()
     return rank if defined else rank.always
+
+
+def cells_of(table: "pd.DataFrame") -> "pd.Series":
+    """Returns the number of cells of each group's archive, of table.csv; nan without cells."""
+    by_group = table.set_index("group")
+    cells: pd.Series = by_group["qd_score_mean"] / by_group[f"{NORM_QD_SCORE}_mean"]
+    return cells
 
 
 def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
@@ -309,7 +335,7 @@ def _plain(name: str) -> str:
 
 
 def short_names(score_scales: list[str]) -> list[str]:
-    """Returns score scales in so many of their parts (domain, archive, ...) that all differ."""
+    """Returns score scales in the fewest parts (domain, archive, ...) by which all differ."""
     parts = [scale.split("; ") for scale in score_scales]
     for count in range(1, max(map(len, parts), default=1) + 1):
         names = ["; ".join(part[:count]) for part in parts]
@@ -336,8 +362,8 @@ class TaskScore(NamedTuple):
 
 _QD_SCORE = TaskScore(
     "qd_score_fraction",
-    "normalised QD scores divided by the width of the domain's objective range",
-    "scores that are normalised by the range of objectives",
+    "QD scores divided by the number of cells and by the width of the domain's objective range",
+    "QD scores that are divided by the cells and by the range of objectives",
     "an archive full of elites with the highest objective",
 )
 _SCORES = {"coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive")}

@@ -21,8 +21,8 @@ class Cell:
     """One cell of a table.
 
     Attributes:
-        text: What a reader sees.
-        key: What the column is sorted by; None for a value that is missing, which comes last.
+        text: The text that a reader sees.
+        key: The value that the column is sorted by; None for a missing value, which comes last.
         bold: Whether it is the best of its column, or tied with it.
     """
 
@@ -37,8 +37,8 @@ class Sheet:
 
     Attributes:
         name: The stem of its files.
-        title: What it shows, a few words.
-        note: What a reader must know of it, whole sentences.
+        title: Its title, a few words.
+        note: Its explanation, whole sentences.
         columns: Its headings.
         text: How many of the first columns are text, which is aligned to the left.
         rows: A cell for each column.
@@ -50,11 +50,6 @@ class Sheet:
     columns: list[str]
     text: int
     rows: list[list[Cell]] = field(default_factory=list)
-
-    @property
-    def plain_note(self) -> str:
-        """The note for a figure of the same data: without the sentence on bold cells."""
-        return re.sub(r" Bold: [^.]*\.", "", self.note)
 
 
 def text_cell(value: object) -> Cell:
@@ -94,7 +89,7 @@ def read_sheet(path: Path) -> Sheet:
         rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
         return Sheet(**raw, rows=rows)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise damaged(path, error, maker_of(path).anew) from error
+        raise damaged(path, error, maker_of(path).rebuild) from error
 
 
 def as_markdown(sheet: Sheet) -> str:

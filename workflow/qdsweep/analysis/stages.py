@@ -28,7 +28,7 @@ class Shown:
 
     Attributes:
         category: Its heading.
-        labels: What distinguishes it from others under the heading.
+        labels: Labels that distinguish it from others under the heading.
         caption: The file in workflow/report/, without .rst.
         pattern: Of the files that are shown, where the output is a folder.
     """
@@ -55,16 +55,16 @@ class Stage:
 
     Attributes:
         name: Its command, `qdsweep NAME SWEEP`, and its log.
-        help: What the command does.
-        message: What Snakemake prints for it.
+        help: The help of the command.
+        message: The message that Snakemake prints.
         function: `module:function` below qdsweep.analysis, called with the folders of the sweep
             and of the runs.
-        outputs: What it writes into results/sweeps/NAME, each with how it is shown, if it is.
+        outputs: Its files in results/sweeps/NAME -> how Snakemake's report shows each, if it does.
         reads: The stages whose outputs it needs.
         rule: The name of its rule, where that differs.
         key: The attribute of the sweep file that asks for it; empty where every sweep has it.
-        fits: Whether runs have what it shows.
-        of_partial: Whether it is made of unfinished runs too.
+        fits: Whether runs have the data that it shows.
+        of_partial: Whether it also uses unfinished runs.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Stage:
         return [f"sweeps/{{sweep}}/{path}" for path in self.outputs]
 
     def rule_outputs(self) -> list[Any]:
-        """Returns its outputs as a rule declares them."""
+        """Returns its outputs in the form of a Snakemake rule."""
         paths = [f"results/{path}" for path in self.outputs_below_results]
         return [
             shown.flag(path) if shown else path
@@ -102,16 +102,16 @@ class Stage:
 
     @property
     def first(self) -> str:
-        """What to do where a file of it is missing."""
+        """The remedy where one of its files is missing."""
         return f"Run `qdsweep {self.name}` (or `snakemake`) first."
 
     @property
-    def anew(self) -> str:
-        """What to do where a file of it is damaged."""
-        return f"`qdsweep {self.name}` with the sweep's name makes it anew"
+    def rebuild(self) -> str:
+        """The remedy where one of its files is damaged."""
+        return f"`qdsweep {self.name}` with the sweep's name rebuilds it"
 
     def run(self, sweep_dir: Path, runs_dir: Path, **options: object) -> None:
-        """Runs it with the CPU settings of a run: the same bits from the warm process and alone.
+        """Runs it with the CPU settings of a run: the same bits with and without the warm process.
 
         Raises:
             BadInput: A file that it reads has changed since it was written, or its own work failed.
@@ -142,7 +142,7 @@ class Stage:
             BadInput: There is one.
         """
         for path in self.damaged(sweep_dir):
-            raise BadInput(f"{path} has changed since it was written: {self.anew}")
+            raise BadInput(f"{path} has changed since it was written: {self.rebuild}")
 
     def damaged(self, sweep_dir: Path) -> list[Path]:
         """Returns its outputs that have changed since it wrote them."""
@@ -187,8 +187,8 @@ def _folder(path: str, pattern: str, category: str, label: str, caption: str) ->
 STAGES = (
     Stage(
         "search",
-        "Collect what a search has computed and decided.",
-        "what the search {wildcards.sweep} has found",
+        "Collect the results and decisions of a search.",
+        "results of the search {wildcards.sweep}",
         "tables.search:write_search",
         {
             **dict.fromkeys(("search.json", "search.csv")),
@@ -215,10 +215,10 @@ STAGES = (
     ),
     Stage(
         "importance",
-        "Tabulate which swept value of a search matters.",
-        "which swept value of {wildcards.sweep} matters",
+        "Tabulate the importance of the swept parameters of a search.",
+        "importance of the swept parameters of {wildcards.sweep}",
         "tables.importance:write_importance",
-        _table("tables/importance", "importance of swept values"),
+        _table("tables/importance", "importance of swept parameters"),
         rule="importance_table",
         key="search",
     ),
@@ -244,10 +244,10 @@ STAGES = (
     ),
     Stage(
         "confirmed",
-        "Tabulate the winners on unseen seeds.",
-        "winners of the sweep {wildcards.sweep} on unseen seeds",
+        "Tabulate the winners on held-out seeds.",
+        "winners of the sweep {wildcards.sweep} on held-out seeds",
         "tables.confirmed:write_confirmed",
-        _table("tables/confirmed", "winners on unseen seeds"),
+        _table("tables/confirmed", "winners on held-out seeds"),
         rule="confirmed_table",
         key="confirm",
         of_partial=False,
@@ -262,7 +262,7 @@ STAGES = (
             **_figure("learning_curves", "learning curves"),
             **_figure("heatmaps", "archives"),
             **_figure("archive_profiles", "archive profiles"),
-            # What the sweep's shape allows, and its settings ask for.
+            # Figures that depend on the swept parameters and on the settings.
             **_folder("plots/more", ".svg", "Figures", "figure", "more"),
             **_folder("plots/archives", ".png", "Archives", "run", "archive"),
             "plots/figures.json": None,
@@ -271,8 +271,8 @@ STAGES = (
     ),
     Stage(
         "evolution",
-        "Animate how the archives of a sweep filled.",
-        "animations of how the archives of {wildcards.sweep} filled",
+        "Animate the archives of a sweep over time.",
+        "animations of the archives of {wildcards.sweep} over time",
         "figures.animations:evolution",
         _folder("plots/evolution", ".gif", "Evolution", "run", "evolution"),
         # Only archives with fixed cells have one.
@@ -280,7 +280,7 @@ STAGES = (
     ),
     Stage(
         "rollouts",
-        "Render elites of a sweep, as its key rollouts says.",
+        "Render elites of a sweep, as declared by its key rollouts.",
         "rendered episodes of elites of {wildcards.sweep}",
         "figures.animations:rollouts",
         _folder("plots/rollouts", ".gif", "Rollouts", "elite", "rollouts"),
@@ -304,7 +304,7 @@ def stages_of(settings: "SweepFile", runs: "Collection[Experiment]") -> dict[str
 
 
 def files_of(stages: Mapping[str, Stage], names: Iterable[str]) -> list[str]:
-    """Returns the files of some stages, as far as a sweep has them, as a rule declares them."""
+    """Returns those files of some stages that a sweep has, in the form of a Snakemake rule."""
     chosen = [stages[name] for name in names if name in stages]
     return [f"results/{path}" for stage in chosen for path in stage.outputs_below_results]
 

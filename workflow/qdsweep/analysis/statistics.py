@@ -150,7 +150,7 @@ def bootstrap_interval(strata: Strata, statistic: Any) -> tuple[Any, Any]:
     """Returns the percentile interval of a stratified bootstrap, as rliable has it.
 
     Args:
-        strata: ``(..., n_j)`` each: runs along the last axis, each stratum resampled alone.
+        strata: ``(..., n_j)`` each: runs along the last axis, each stratum resampled separately.
         statistic: Of the pooled runs ``(..., n)``, along an axis.
     """
     from scipy import stats
@@ -231,7 +231,7 @@ def mann_whitney(first: Scores, second: Scores) -> float:
 
 
 def least_mann_whitney(first: int, second: int) -> float:
-    """Returns the smallest two-sided p value of so many runs: those of two groups without overlap.
+    """Returns the smallest two-sided p value of these numbers of runs: without any overlap.
 
     It is 2 / C(m + n, m), as all orders are equally likely where the groups do not differ.
     """
@@ -261,7 +261,7 @@ _WORDS = {
     "error": "mean ± standard error over {}",
     "interval": "mean and its 95 % interval (Student's t) over {}",
     "quartiles": "median and quartiles over {}",
-    "seeds": "mean over {}, thin: each of them",
+    "seeds": "mean over {}, thin lines: each seed",
 }
 
 

@@ -75,15 +75,15 @@ def busy_note(loads: Sequence[float]) -> str:
     if not busy:
         return ""
     return (
-        f" Of {plural(len(loads), 'run')}, {len(busy)} shared the machine with others: up to"
-        f" {max(busy):.1f} processes wanted each core, so these times are too long."
+        f" Of {plural(len(loads), 'run')}, {len(busy)} shared the machine with other processes, up"
+        f" to {max(busy):.1f} per core, so these times are too long."
     )
 
 
 def _rest(attempts: list[dict[str, Any]], known: float) -> float:
-    """Seconds between the iterations: log, metrics, last save; on several nodes also the wait.
+    """Seconds between the iterations: log, metrics, final save; on several nodes also the wait.
 
-    Attempts are stamped in whole seconds, so less than a second for each counts as nothing.
+    Start and end are stored in whole seconds, so less than one second per attempt counts as 0.
     If an attempt was killed, they are unknown and count as 0.
     """
     if not attempts or not all({"started", "ended"} <= attempt.keys() for attempt in attempts):

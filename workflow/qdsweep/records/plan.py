@@ -26,7 +26,7 @@ from qdsweep.records.results import write_configs
 from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sums import read_checked, require_as_written, sums_of
-from qdsweep.sweep.groups import figure_names, group_columns, group_labels, slots_of
+from qdsweep.sweep.groups import figure_names, group_columns, group_labels, labels_of, slots_of
 
 _Setting = TypeVar("_Setting", bound=Model)
 
@@ -125,6 +125,7 @@ class Plan:
         unit: The unit of their budgets.
         candidates: Its settings that were known beforehand, each with `values` and `runs`.
         base: The experiment that is swept; settings that a search finds are composed of it.
+        titles: Swept algorithm -> the title in its preset, where it has one.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Plan:
     unit: str = BUDGETS[0]
     candidates: Sequence[Mapping[str, Any]] = ()
     base: str | Mapping[str, Any] = ""
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -216,6 +218,7 @@ class Plan:
             unit=data.get("unit", BUDGETS[0]),
             candidates=data.get("candidates", ()),
             base=data.get("base", ""),
+            titles=data.get("titles", {}),
         )
 
     @property
@@ -227,6 +230,11 @@ class Plan:
     def called(self, name: str) -> str:
         """Returns the name of a swept parameter in the report."""
         return self.figures.names.get(name, name)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Group, or swept value -> what the report calls it."""
+        return labels_of(self.figures, self.titles)
 
     @property
     def computed(self) -> list[Row]:

@@ -238,8 +238,30 @@ class Name:
     own: bool = False
 
 
+def labels_of(figures: Figures, titles: Mapping[str, str]) -> dict[str, str]:
+    """Returns group, or swept value -> its label: that of the sweep file, or the preset's title.
+
+    A title that two algorithms share, or that no figure can show, is left out.
+
+    Args:
+        figures: The key `figures` of the sweep file.
+        titles: Swept algorithm -> the title in its preset.
+    """
+    taken = [*titles, *titles.values(), *figures.labels.values()]
+    usable = {
+        name: title
+        for name, title in titles.items()
+        if taken.count(title) == 1 and title.isprintable() and title[0] not in "_ $"
+    }
+    return {**usable, **figures.labels}
+
+
 def figure_names(
-    figures: Figures, columns: Sequence[str], rows: Rows, default: str
+    figures: Figures,
+    columns: Sequence[str],
+    rows: Rows,
+    default: str,
+    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Name]:
     """Returns the name of each group in figures.
 
@@ -248,6 +270,7 @@ def figure_names(
         columns: The swept parameters.
         rows: The swept values of each row, as text.
         default: The name of the only group, if a sweep varies only its seed.
+        titles: Swept algorithm -> the title in its preset, its label unless `figures` has one.
 
     Returns:
         Group -> name, in the order of figures.
@@ -276,15 +299,16 @@ def figure_names(
     _known("order", figures.order, [*groups, *series])
     _known("colors", figures.colors, [*groups, *series, *by_color])
 
-    called = [{name: figures.labels.get(text, text) for name, text in row.items()} for row in rows]
+    own_labels = labels_of(figures, titles)
+    called = [{name: own_labels.get(text, text) for name, text in row.items()} for row in rows]
     labels = group_labels(columns, called, default, figures.names)
     short = group_labels(rest, called, default, figures.names) if parted else labels
     facets = [values_label(row, shown.facets, figures.names) for row in called]
     by_group: dict[str, Name] = {}
     own: dict[str, str] = {}
     for position, (group, part) in enumerate(zip(groups, series, strict=True)):
-        label = figures.labels.get(group, labels[position])
-        brief = figures.labels.get(part, short[position]) if parted else label
+        label = own_labels.get(group, labels[position])
+        brief = own_labels.get(part, short[position]) if parted else label
         color = figures.colors.get(group, figures.colors.get(part))
         value = "" if shown.color is None else rows[position][shown.color]
         named = len(shown.lines) > 1 and bool({group, part} & {*figures.labels, *figures.colors})

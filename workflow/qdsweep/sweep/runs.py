@@ -145,7 +145,19 @@ class Sweep:
         rows += [run.row(self.columns) for run in self.imported]
         own = {name: metric.model_dump(mode="json") for name, metric in self.own_metrics.items()}
         measured = {"metrics": list(own.values())} if own else {}
-        return {**about, **measured, "columns": list(self.columns), "rows": rows}
+        titles = self._titles
+        titled = {"titles": titles} if titles else {}
+        return {**about, **measured, **titled, "columns": list(self.columns), "rows": rows}
+
+    @property
+    def _titles(self) -> dict[str, str]:
+        """Swept algorithm -> the title in its preset, where it has one."""
+        if "algorithm" not in self.columns:
+            return {}
+        titles = {
+            value_text(row.values["algorithm"]): row.experiment.algorithm.title for row in self.rows
+        }
+        return {name: title for name, title in titles.items() if title}
 
 
 def table_of_runs(

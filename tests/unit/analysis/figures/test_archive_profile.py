@@ -25,7 +25,7 @@ def test_mean_profiles_are_those_of_pyribs(made):
 
     data = data_of(made)
     rows = data.with_results
-    rows = rows[rows["group"] == "cma_me, iterations 12"]
+    rows = rows[rows["group"] == "CMA-ME, iterations 12"]
     runs = [reported_run(runs_of(made), row) for _, row in rows.iterrows()]
     ours = mean_profiles({"cma_me": runs})
     limits = ours["objective"].iloc[[0, -1]]
@@ -56,10 +56,10 @@ def test_a_profile_starts_at_the_filled_cells_of_its_budget(made):
 def test_performance_profiles_are_drawn_for_several_tasks(made, tasks, snapshot):
     assert performance_profiles(data_of(made)) == []
     (drawn,) = performance_profiles(data_of(tasks))
-    assert list(drawn.data["algorithm"].unique()) == ["map_elites", "cma_me"]
+    assert list(drawn.data["algorithm"].unique()) == ["MAP-Elites", "CMA-ME"]
     assert drawn.caption == snapshot
     lines = drawn.figure.subfigs[0].axes[0].lines
-    assert [line.get_label() for line in lines] == ["map_elites", "cma_me"]
+    assert [line.get_label() for line in lines] == ["MAP-Elites", "CMA-ME"]
     np.testing.assert_array_equal(
         lines[0].get_ydata(), drawn.data["fraction"][: len(drawn.data) // 2]
     )

@@ -60,7 +60,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
         for iteration in (1, 7, 60):
             picture, moment = film.picture(iteration), film.moment(iteration)
             seen = set(film.cells[np.isfinite(picture)])
-            if group != "cvt_map_elites":  # its cells may be smaller than a pixel
+            if group != "CVT-MAP-Elites":  # its cells may be smaller than a pixel
                 assert len(seen) == moment["num_elites"]
             cells, objective = film.history.at(iteration)
             offset = film.run.summary["archive"]["qd_score_offset"]
@@ -73,7 +73,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
             share = (np.clip(measures, low, high - 1e-9) - low) / (high - low)
             height, width = film.cells.shape
             x, y = (share * (width, height)).astype(int)
-            if group == "cvt_map_elites":  # a pixel may be on a border
+            if group == "CVT-MAP-Elites":  # a pixel may be on a border
                 middle = low + (np.array([x, y]) + 0.5) / (width, height) * (high - low)
                 assert film.cells[y, x] == archive.index_of_single(middle)
             else:
@@ -81,7 +81,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
 
 
 def test_frames_share_one_colour_scale_and_have_the_line_of_their_group(filled):
-    film = read(filled)["map_elites"]
+    film = read(filled)["MAP-Elites"]
     with style():
         first, *_, last = frames(film, color_limits([film]))
     assert first.size == last.size

@@ -43,8 +43,8 @@ def looks(sweep):
 def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
     data = data_of(sweep)
     assert looks(sweep) == {
-        "map_elites, step 0.1": Mark(BLUE, 0), "map_elites, step 0.5": Mark(BLUE, 1),
-        "map_elites_line, step 0.1": Mark(RED, 0), "map_elites_line, step 0.5": Mark(RED, 1),
+        "MAP-Elites, step 0.1": Mark(BLUE, 0), "MAP-Elites, step 0.5": Mark(BLUE, 1),
+        "MAP-Elites (line), step 0.1": Mark(RED, 0), "MAP-Elites (line), step 0.5": Mark(RED, 1),
     }  # fmt: skip
     lines = learning_curves(data).figure.axes[0].lines
     printed = {line.get_label(): line.get_color() for line in lines}
@@ -60,11 +60,11 @@ def test_the_legend_has_a_block_for_each_name(sweep):
     set_look(sweep, names={"domain.step": sigma}, labels={"map_elites_line": "Line"})
     data = data_of(sweep)
     colors, dashes = data.marks.legend(list(data.series))
-    assert colors == ("algorithm", [("map_elites", Mark(BLUE)), ("Line", Mark(RED))], False)
+    assert colors == ("algorithm", [("MAP-Elites", Mark(BLUE)), ("Line", Mark(RED))], False)
     assert dashes == (sigma, [("0.1", Mark(NEUTRAL)), ("0.5", Mark(NEUTRAL, 1))], False)
     assert {"algorithm", r"$\sigma_0$", "Line", "0.5"} <= set(texts(learning_curves(data).figure))
     (plain,) = data.marks.legend(list(data.series)[:1])
-    assert plain.entries == [(r"map_elites, $\sigma_0$ 0.1", Mark(BLUE))], "no longer than lines"
+    assert plain.entries == [(r"MAP-Elites, $\sigma_0$ 0.1", Mark(BLUE))], "no longer than lines"
     set_look(sweep, labels={"map_elites_line, step 0.5": "mine"})
     data = data_of(sweep)
     (whole,) = data.marks.legend(list(data.series))
@@ -84,12 +84,14 @@ def test_values_keep_their_colours_when_others_come_and_go(sweep, tmp_path):
         marks = sweep_marks(plan, group_names(plan).names)
         return {group.split(",")[0]: marks[group].color for group in marks.values}
 
-    assert colors(THREE) == {"map_elites": BLUE, "map_elites_line": RED, "cma_me": GREEN}
+    assert colors(THREE) == {
+        "MAP-Elites": BLUE, "MAP-Elites (line)": RED, "CMA-ME": GREEN,
+    }  # fmt: skip
     fewer = THREE.replace("map_elites map_elites_line", "map_elites_line")
-    assert colors(fewer) == {"map_elites_line": RED, "cma_me": GREEN}
+    assert colors(fewer) == {"MAP-Elites (line)": RED, "CMA-ME": GREEN}
     more = fewer.replace("algorithm", "algorithm cma_mae")
-    assert colors(more).keys() == {"cma_mae", "map_elites_line", "cma_me"}
-    assert colors(THREE)["map_elites"] == BLUE
+    assert colors(more).keys() == {"CMA-MAE", "MAP-Elites (line)", "CMA-ME"}
+    assert colors(THREE)["MAP-Elites"] == BLUE
     set_look(copy, colors={"map_elites_line": "black"})
     assert set(colors().values()) == {BLUE, GREEN, "black"}
 

@@ -18,7 +18,7 @@ def test_learning_curves_have_a_panel_for_each_facet(sweep):
     axes = [ax for ax in figure.axes if ax.get_visible()]
     assert len(axes) == 2 * 4
     for ax in axes:
-        assert [line.get_label() for line in ax.lines] == ["map_elites", "cma_me"]
+        assert [line.get_label() for line in ax.lines] == ["MAP-Elites", "CMA-ME"]
     colors = {tuple(line.get_color() for line in ax.lines) for ax in axes}
     assert len(colors) == 1  # a series has its colour in every facet
     for first, second in zip(axes[:4], axes[4:], strict=True):

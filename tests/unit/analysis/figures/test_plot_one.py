@@ -42,9 +42,8 @@ def test_the_command_draws_only_the_figure_that_was_asked_for(sweep, capsys, mon
     [
         ("main", "nosuch", ["overview", "learning_curves"]),
         ("nosuch", "overview", ["main"]),
-        ("main", "parallel_coordinates", ["algorithm"]),  # the reason why it is not drawn
     ],
-    ids=["figure", "sweep", "omitted"],
+    ids=["figure", "sweep"],
 )
 def test_what_cannot_be_drawn_is_named_with_what_there_is(invented, main, sweep, name, named):
     with refused(name, *named) if sweep == "main" else refused(sweep, *named):

@@ -14,7 +14,7 @@ from qdsweep.experiment.load import load
 def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
     drawn = heatmaps(data_of(made))
     short = compute_sweep(tmp_path / "results", TINY, SWEEP.replace("6 12", "6"))
-    for group in ("map_elites", "cma_me"):
+    for group in ("MAP-Elites", "CMA-ME"):
         shown = drawn.data[drawn.data["group"] == f"{group}, iterations 6"]
         (run,) = set(shown["run"])
         arrays = load(runs_of(short) / run).arrays  # the same run, which ended there

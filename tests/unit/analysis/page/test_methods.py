@@ -9,6 +9,8 @@ import pytest
 import yaml
 from composing import presets, with_algorithm
 from in_process import compute_run
+from refusals import names_all
+from support import REPO
 
 from qdsweep.analysis.page import descriptions, methods
 from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain
@@ -162,12 +164,17 @@ def test_hardware_counts_machines_and_names_none(snapshot):
 def test_settings_are_what_is_shared_and_what_differs():
     config = resolved(algorithm="cma_me", seed=1)
     other = resolved(algorithm="cma_mae", seed=2)
-    runs = {name: SimpleNamespace(config=c) for name, c in (("a", config), ("b", other))}
+    summary = {"archive": {"objective_range": [-7.0, 5.0]}}
+    runs = {
+        name: SimpleNamespace(config=keys, summary=summary)
+        for name, keys in (("a", config), ("b", other))
+    }
     both = settings(runs)
-    assert both.differing.columns == ["key", "a", "b"]  # there are more keys than groups
+    assert both.differing.columns == ["Key", "a", "b"]  # there are more keys than groups
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in both.differing.rows}
     assert rows["algorithm.emitters.ranker"] == ["2imp", "imp"]
-    assert rows["algorithm.archive.learning_rate"] == ["null", "0.01"]
+    assert rows["algorithm.archive.learning_rate"] == ["", "0.01"]
+    assert rows["algorithm.archive.threshold_min"] == ["", "-7.0"]
     assert "seed" not in rows and not any(key.startswith("domain") for key in rows)
     shared = yaml.safe_load(both.common)
     assert shared["domain.function"] == "sphere" and "algorithm.name" not in shared
@@ -185,3 +192,12 @@ def test_times_lists_and_spans():
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"], "or")] == ["", "a", "a, b or c"]
     assert spans([1, 2, 3, 7, 101, 102]) == "1\u20133, 7, 101\u2013102"
     assert seeds_text(["10", 9, "9"]) == "seeds 9\u201310" and seeds_text([3]) == "seed 3"
+
+
+def test_the_entry_of_qdsweep_is_that_of_its_citation_file():
+    citation = yaml.safe_load((REPO / "CITATION.cff").read_text())
+    entry = bibliography()["qdsweep"].replace("{", "").replace("}", "")
+    names_all(entry, citation["title"], citation["version"], citation["authors"][0]["name"])
+    names_all(entry, str(citation["date-released"].year))
+    (developers,) = re.findall(r"\((.*)\)", plain(cite(["qdsweep"])))
+    names_all(developers, citation["authors"][0]["name"])

@@ -5,15 +5,23 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from looks import data_of
+import yaml
+from in_process import compute_run
+from looks import data_of, runs_of
+from refusals import names_all
+from support import TINY
 
 from qdsweep.analysis.page.gallery import figure_picture, figure_sections
+from qdsweep.analysis.page.report import report, settings, trimmed
+from qdsweep.analysis.sheet import Sheet, text_cell
 from qdsweep.config.sweep import Figures
+from qdsweep.experiment.load import Run
+from qdsweep.versions import __version__, own_commit
 
 
 def text_of(page: str) -> str:
     """The visible text, without the rows of tables, the listings and computed numbers."""
-    body = page[page.index("<body") :]
+    body = re.sub(r'<p class="origin">.*?</p>', "", page[page.index("<body") :])
     body = re.sub(r"<(script|style|tbody|pre)\b.*?</\1>", "", body, flags=re.DOTALL)
     lines = unescape(re.sub(r"<[^>]+>", " ", body)).splitlines()
     text = "\n".join(" ".join(line.split()) for line in lines if line.strip())
@@ -36,9 +44,59 @@ def test_it_is_self_contained_and_escapes_what_users_write(main):
 
 
 def test_figures_for_a_column_in_print_are_enlarged(main):
-    picture = figure_picture(main / "plots/overview")
+    picture = figure_picture(main / "plots/heatmaps")
     data = data_of(main)
     look = Figures(column_width=85)
-    (shown,) = figure_sections(replace(data, plan=replace(data.plan, figures=look)))["Overview"]
+    drawn = figure_sections(replace(data, plan=replace(data.plan, figures=look)))["Archives"]
+    shown = next(figure for figure in drawn if figure.name == "heatmaps")
     assert shown.picture.width == pytest.approx(1.5 * picture.width, abs=1)
     assert shown.picture.url == picture.url
+
+
+def test_the_navigation_has_only_sections_with_content(main):
+    page = (main / "report.html").read_text()
+    entries = re.findall(r'href="#([\w-]+)"', page[page.index("<nav") : page.index("</nav>")])
+    assert entries == ["results", "curves", "archives", "time", "runs", "methods"]
+    sections = page.split("<section ")[1:]
+    assert [re.match(r'id="([\w-]+)"', section)[1] for section in sections] == entries
+    assert all(re.search(r"<(table|figure|p)\b", section) for section in sections)
+
+
+def test_a_figure_that_is_interactive_is_there_once(main):
+    page = (main / "report.html").read_text()
+    pictures = re.findall(r'<figure class="figure" id="([\w.]+)"', page)
+    assert "heatmaps" in pictures and len(pictures) == len(set(pictures))
+    assert not {"overview", "learning_curves"} & set(pictures)
+    links = re.findall(r'<a download="([\w.]+)"', page)
+    assert {"overview.pdf", "overview.svg", "learning_curves.pdf"} <= set(links)
+
+
+def test_columns_that_show_nothing_are_left_out():
+    columns = ["Group", "Seeds", "Score", "Steps", "Time"]
+    rows = [["a", "3", "1", "\u2013", "5"], ["b", "3", "2", "\u2013", "5"]]
+    sheet = Sheet("x", "X", "A note.", columns, 1, [[text_cell(t) for t in row] for row in rows])
+    shown = trimmed(sheet)
+    assert shown.columns == ["Group", "Score"]
+    assert [[cell.text for cell in row] for row in shown.rows] == [["a", "1"], ["b", "2"]]
+    names_all(shown.note, sheet.note, "Seeds 3", "Time 5")
+    only = trimmed(replace(sheet, rows=sheet.rows[:1]))
+    assert only.columns == ["Group", "Seeds", "Score", "Time"], "a row of its own differs from none"
+
+
+def test_settings_have_the_values_of_the_domain_and_nothing_that_is_unset(tmp_path):
+    run = Run(compute_run(TINY, tmp_path / "run"))
+    assert run.config["algorithm"]["archive"]["threshold_min"] is None
+    keys = yaml.safe_load(settings({"only": run}).common)
+    low = run.summary["archive"]["objective_range"][0]
+    assert keys["algorithm.archive.threshold_min"] == low
+    assert keys["algorithm.emitters.sigma0"] == run.config["domain"]["step"]
+    assert keys["domain.ranges"] == run.summary["archive"]["ranges"]
+    assert not [key for key, value in keys.items() if value in (None, {}, [], "")]
+
+
+def test_the_page_has_the_version_and_keeps_its_bytes(main):
+    page = (main / "report.html").read_bytes()
+    text = re.search(r'<p class="origin">(.*?)</p>', page.decode())[1]
+    names_all(text, __version__, own_commit())
+    report(main, runs_of(main))
+    assert (main / "report.html").read_bytes() == page

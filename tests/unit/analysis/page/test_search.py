@@ -12,8 +12,8 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.legend import Called
 from qdsweep.analysis.page.descriptions import bibtex, cited, plain
 from qdsweep.analysis.page.interactive import _of_settings
-from qdsweep.analysis.page.report import sheets
-from qdsweep.analysis.page.search import how_searched, luck_text, search_section
+from qdsweep.analysis.page.report import sections, sheets
+from qdsweep.analysis.page.search import how_searched, overestimation_text, search_section
 from qdsweep.analysis.selection import arrange
 from qdsweep.analysis.tables.search import write_search as write_tables
 from qdsweep.config.requirements import bibliography
@@ -45,7 +45,7 @@ def data_of(search, keys: Search | None = KEYS, folder: Path = Path()) -> SweepD
 def texts(search, keys: Search) -> str:
     """All sentences on a search, in its section of the page and in the methods paragraph."""
     data = data_of(search, keys)
-    section = search_section(data, [], {})
+    section = search_section(data)
     return "\n".join([*section.text, *section.warnings, how_searched(data)])
 
 
@@ -64,13 +64,13 @@ def test_a_population_and_the_schedule_of_its_best(snapshot):
 
 
 def test_without_a_search_nothing_is_reported():
-    assert search_section(data_of(None, None), [], {}) is None
+    assert search_section(data_of(None, None)) is None
     assert how_searched(data_of(None, KEYS)) == ""
 
 
 def test_the_overestimation_of_the_winner(search, tmp_path):
     def luck() -> str:
-        return luck_text(data_of(search, folder=tmp_path), search)
+        return overestimation_text(data_of(search, folder=tmp_path), search)
 
     names_all(luck(), "confirm", "seeds")
     row = {"group": "a", "scale": "s", "sweep_mean": 40.0, "unseen_mean": 38.0, "unseen_se": 0.5}
@@ -120,9 +120,9 @@ def test_the_page_can_be_asked_about_every_setting(search):
 def test_a_page_has_the_tables_of_a_search_in_their_order(tmp_path):
     sweep = write_search(tmp_path / "results", halving(), grid())
     write_tables(sweep, tmp_path / "results/runs")
-    data = data_of(searched(halving(), grid()), folder=sweep)
     (sweep / "table.json").write_text((sweep / "tables/search_levels.json").read_text())
     for end in (".csv", ".tex", ".md"):
         (sweep / f"table{end}").write_text("")
-    section = search_section(data, sheets(data.sweep), {})
-    assert [sheet.name for sheet, _ in section.sheets] == ["search_levels", "search_settings"]
+    shown = sections(sheets(SweepDir(sweep)), [], {}, is_search=True)
+    names = [sheet.name for sheet, _ in shown["search"].tables]
+    assert names[1:] == ["search_levels", "search_settings"], "after the one in place of the main"

@@ -1,13 +1,16 @@
-"""The table of groups: means, the best and its ties, medians, QD-AUC."""
+"""The table of groups: means, the best and its ties, medians, mean QD score."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from given import THREE, make_tables, read
+from given import THREE, make_sweep, make_tables, read
+from refusals import names_all
 from scipy import stats
 
 from qdsweep.analysis.sheet import read_sheet
-from qdsweep.analysis.tables.groups import first_batches, first_policies
+from qdsweep.analysis.tables.groups import first_batches, first_policies, unequal_budgets
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import read_plan
 
 
 def test_qd_auc_and_seconds(tmp_path):
@@ -44,7 +47,7 @@ def test_without_cells_the_qd_score_is_compared(tmp_path):
     assert set(read(sweep / "tables", "comparisons")["metric"]) == {"qd_score"}
     sheet = read_sheet(sweep / "table.json")
     assert sheet.rows[0][sheet.columns.index("QD score")].bold
-    assert not {"IQM [95 %]", "Coverage (%)", "Normalised QD score"} & set(sheet.columns)
+    assert not {"IQM [95 %]", "Coverage (%)", "QD score / cells"} & set(sheet.columns)
     unknown = read(sweep, "table")[["coverage_percent_mean", "norm_qd_score_mean"]]
     assert unknown.isna().all(axis=None)
 
@@ -52,9 +55,9 @@ def test_without_cells_the_qd_score_is_compared(tmp_path):
 def test_the_sweep_file_chooses_the_columns(tmp_path):
     columns = ["coverage", "iqm", "algorithm", "qd_score"]
     sheet = read_sheet(make_tables(tmp_path, THREE, tables={"columns": columns}) / "table.json")
-    assert sheet.columns == ["algorithm", "Coverage (%)", "IQM [95 %]", "QD score"]
+    assert sheet.columns == ["Algorithm", "Coverage (%)", "IQM [95 %]", "QD score"]
     assert sheet.text == 1 and all(len(row) == 4 for row in sheet.rows)
-    assert "IQM" in sheet.note and "QD-AUC" not in sheet.note
+    assert "IQM" in sheet.note and "Mean QD score" not in sheet.note
 
 
 def test_a_large_first_batch_is_named_in_the_table(snapshot):
@@ -80,3 +83,36 @@ def test_a_return_of_first_policies_is_named_in_the_table(snapshot):
     )
     assert first_policies(curves) == snapshot
     assert first_policies(curves[2:]) == first_policies(curves[["group"]]) == ""
+
+
+def test_nothing_is_bold_below_three_seeds(tmp_path):
+    few = {"a": [50.0, 51.0], "b": [10.0, 11.0]}
+    sheet = read_sheet(make_tables(tmp_path / "few", few) / "table.json")
+    assert not any(cell.bold for row in sheet.rows for cell in row)
+    assert "Bold" not in sheet.note
+    uneven = {"a": [50.0, 51.0], "b": [10.0, 11.0, 12.0]}
+    sheet = read_sheet(make_tables(tmp_path / "uneven", uneven) / "table.json")
+    score = sheet.columns.index("QD score / cells")
+    assert not any(row[score].bold for row in sheet.rows), "the best has two seeds"
+    enough = {"a": [50.0, 51.0, 52.0], "b": [10.0, 11.0]}
+    sheet = read_sheet(make_tables(tmp_path / "enough", enough) / "table.json")
+    assert [row[score].bold for row in sheet.rows] == [True, False]
+
+
+def test_the_mean_qd_score_has_the_unit_of_the_qd_score(tmp_path):
+    sheet = read_sheet(make_tables(tmp_path / "cells", THREE) / "table.json")
+    score, mean = (sheet.columns.index(f"{name} / cells") for name in ("QD score", "Mean QD score"))
+    for row in sheet.rows:
+        assert row[mean].key == pytest.approx(0.4 * row[score].key, rel=0.01)
+    sheet = read_sheet(make_tables(tmp_path / "none", THREE, cells=False) / "table.json")
+    assert "Mean QD score" in sheet.columns
+
+
+@pytest.mark.parametrize(("longest", "warned"), [(9_100, False), (9_350, True)])
+def test_budgets_that_differ_are_a_warning(tmp_path, longest, warned):
+    plan = read_plan(SweepDir(make_sweep(tmp_path, THREE)))
+    used = pd.DataFrame({"group": ["a", "b"], "evaluations_mean": [9_000.0, float(longest)]})
+    text = unequal_budgets(plan, used, {"sphere": ["a", "b"]})
+    assert bool(text) == warned
+    names_all(text, *(["9,000", "9,350"] if warned else []))
+    assert unequal_budgets(plan, used, {"sphere": ["a"], "arm": ["b"]}) == ""

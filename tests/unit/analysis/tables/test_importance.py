@@ -92,7 +92,6 @@ def test_of_a_halving_it_is_of_the_first_rung_and_says_why_not_of_the_last(tmp_p
     (heading,) = {row["of"] for row in rows}
     names_all(heading, "3,000")
     assert isinstance(figure, figures.Drawn)
-    assert figure.caption == sheet.plain_note != sheet.note
     (legend,) = figure.figure.legends
     assert len(legend.get_texts()) == 3
 

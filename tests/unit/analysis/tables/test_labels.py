@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from given import again, changed_plan, without_decimals
 from looks import data_of
 from refusals import names_all
@@ -17,6 +18,8 @@ from qdsweep.analysis.tables.confirmed import write_confirmed
 from qdsweep.analysis.tables.corrected import write_corrected
 from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.config.sweep import Figures
+from qdsweep.sweep.groups import labels_of
 
 LABELS = {"map_elites": "MAP-Elites", "lp_sphere": "Sphere", "lp_sphere, cma_me": "Ours"}
 LABELED = ["lp_sphere, cma_me", "lp_sphere, map_elites"]
@@ -64,7 +67,7 @@ def test_a_group_has_one_name_and_one_order_in_every_table(results, snapshot):
             lines.append(" | ".join(text for text in texts if not re.search(r"\d", text)))
     assert "\n".join(lines) == snapshot
     columns = read_sheet(sweep / "table.json").columns
-    assert columns[:3] == ["group", "domain", "algorithm"]  # "Ours" does not name them
+    assert columns[:3] == ["Group", "Domain", "Algorithm"]  # "Ours" does not name them
 
 
 def test_the_page_says_what_held_and_what_else_was_computed(results, snapshot):
@@ -90,3 +93,28 @@ def test_one_winner_has_no_rank(results):
     sheet = write_confirmed(sweep, results / "runs")
     assert "Rank" not in sheet.columns and "Rank" not in sheet.note
     assert [len(row) for row in sheet.rows] == [len(sheet.columns)]
+
+
+TITLES = {"map_elites": "MAP-Elites", "cma_me": "CMA-ME"}
+
+
+def test_an_algorithm_has_the_title_of_its_preset_unless_the_sweep_file_names_it(results):
+    sweep = results / "sweeps" / "tasks"
+    with changed_plan(sweep) as plan:
+        plan |= {"titles": TITLES}
+    again(results)
+    column = read_sheet(sweep / "table.json").columns.index("Algorithm")
+    assert {row[column].text for row in read_sheet(sweep / "table.json").rows} == {*TITLES.values()}
+    assert "lp_sphere, CMA-ME" in data_of(sweep).marks.series
+    assert set(pd.read_csv(sweep / "table.csv")["algorithm"]) == {*TITLES}
+    with changed_plan(sweep) as plan:
+        plan |= {"figures": {"labels": {"cma_me": "Ours"}}}
+    again(results)
+    shown = {row[column].text for row in read_sheet(sweep / "table.json").rows}
+    assert shown == {"MAP-Elites", "Ours"}
+
+
+@pytest.mark.parametrize("title", ["$x_1$", "line\nbreak", "_hidden", "Taken", "b"])
+def test_a_title_that_cannot_be_a_label_is_left_out(title):
+    labels = {"c": "Taken"}
+    assert labels_of(Figures(labels=labels), {"a": title, "b": "B"}) == {"b": "B", **labels}

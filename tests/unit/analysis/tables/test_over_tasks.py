@@ -84,5 +84,5 @@ def test_tasks_are_compared_apart(tasks):
     assert sheet.columns[0] == "Task"
     assert [row[0].text for row in sheet.rows] == ["lp_sphere", "lp_rastrigin"]
     table = read_sheet(sweep / "table.json")
-    score = table.columns.index("Normalised QD score")
+    score = table.columns.index("QD score / cells")
     assert [sum(row[score].bold for row in table.rows[at : at + 2]) for at in (0, 2)] == [1, 1]

@@ -86,7 +86,7 @@ def test_the_table_is_for_readers_and_drawn(sweep, tmp_path):
     timing = read_sheet(sweep / "tables/timing.json")
     texts = [cell.text for cell in timing.rows[0]]
     assert texts[:3] == ["slow", "2", "2"]
-    assert texts[timing.columns.index("Rest (s)")] == f"{REST:.2f}"
+    assert texts[timing.columns.index("Other (s)")] == f"{REST:.2f}"
     assert len(pd.read_csv(sweep / "tables/timing.csv")) == 2
     with style():
         bars = timing_figure(data_of(sweep))

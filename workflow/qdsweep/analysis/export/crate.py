@@ -42,10 +42,10 @@ def metadata(
     crate.name = f"The sweep {name}"
     crate.description = (
         f"Results of a parameter sweep of Quality-Diversity experiments, {len(summaries)} runs: "
-        "configs, tables, figures, archives and metrics. README.txt says what each file is."
+        "configs, tables, figures, archives and metrics. README.txt describes each file."
     )
     crate.datePublished = date
-    crate.license = "Not in this blind copy: its authors name one where they publish it."
+    crate.license = "Not part of this blind copy. The authors name a license when they publish it."
     for path in (path for path in [*files, "SHA256SUMS"] if not path.startswith("runs/")):
         about = {"name": path, "encodingFormat": _FORMATS[PurePosixPath(path).suffix]}
         crate.add_file(dest_path=path, properties=about)
@@ -87,7 +87,7 @@ def metadata(
 
 
 def _versions(summaries: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Returns each library that runs were made with, in each version."""
+    """Returns the libraries that the runs used, in each version."""
     return sorted({pair for summary in summaries for pair in summary.get("versions", {}).items()})
 
 
@@ -98,34 +98,35 @@ Results of a parameter sweep of Quality-Diversity experiments: {count} runs. No 
 numpy loads every array with allow_pickle=False.
 
 FILES
-  sweep.yaml            what was swept, as it was declared (GNU parallel's grammar)
-  tables/runs.tsv       swept values and id of every run
+  sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
+  tables/runs.tsv       swept values and id of each run
   tables/summary.csv    a row for each run, at the sweep's budget
   tables/table.*        a row for each group: mean and standard error over seeds (CSV, md, LaTeX)
   tables/curves.csv     mean and standard error of each group over evaluations
   tables/*              further tables{search}
   figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
-  report.html           tables and figures as one page (left out where it could name somebody)
-  config/plugins/*      where runs use classes or functions of their author: these, and what they
-                        import from there, without comments; files that they read, and packages
-                        that they need, are not here
-  runs/ID/config.yaml   the whole experiment, every key
-  runs/ID/metrics.csv   a row for each iteration; coverage is a fraction, seconds_* are seconds
-  runs/ID/archive.npz   the elites of the final archive, a row each, sorted by cell:
-                          index (n,) int64; objective (n,), measures (n, m), solution (n, d)
-                          float64; further fields of the domain; centroids or boundaries of the
-                          cells where they are no grid
+  report.html           tables and figures as one page (left out where it could identify a person)
+  config/plugins/*      the classes and functions of the authors that runs use, and their imports
+                        from there, without comments. Files that they read, and packages that they
+                        need, are not included
+  runs/ID/config.yaml   the whole experiment, with all keys
+  runs/ID/metrics.csv   one row per iteration. coverage is a fraction, seconds_* are seconds
+  runs/ID/archive.npz   the elites of the final archive, one row each, sorted by cell:
+                          index (n,) int64
+                          objective (n,), measures (n, m), solution (n, d) float64
+                          further fields of the domain
+                          centroids or boundaries of the cells where they are not a grid
   runs/ID/history.npz   every insertion into the archive: iteration, index (cell), objective (where
                           cells stay where they are)
-  runs/ID/summary.json  final figures, the archive's geometry, versions, seconds of each phase, and
+  runs/ID/summary.json  final metrics, geometry of the archive, versions, seconds of each phase,
                           archive_digest: the SHA-256 over index, objective, measures and solution
-                          of the rows; equal digests are equal results, bit for bit
+                          of the rows. Equal digests mean equal results, bit for bit
   runs/ID/reevaluated-* elites evaluated again with fresh seeds (where that was done)
   ro-crate-metadata.json  what all of this is, for programs (RO-Crate 1.1)
   SHA256SUMS            check with: sha256sum -c SHA256SUMS
 
-A run may have gone further than its `budget`, for another sweep: tables are at the budget, the
-archive is at the end.
+A run can have a larger budget in another sweep. Tables are then at the `budget` of this sweep,
+and the archive is that of the end of the run.
 
 LOADING
   import json, numpy, pandas
@@ -139,7 +140,7 @@ LOADING
   from qdsweep import load
   archive = load(run).archive
 
-AGAIN, FROM NOTHING, in this folder (same versions: the same archive_digest)
+REPRODUCE A RUN, in this folder (the same versions give the same archive_digest)
   qdsweep run runs/ID/config.yaml --out again
 {again}
 VERSIONS
@@ -148,19 +149,18 @@ VERSIONS
 
 
 _SEARCH = """
-  tables/search.csv     a row for each place of the search: setting, score, rank, why it stopped
-  search/LEVEL/*.json   what it computed (PLACE-sSEED.json) and decided (decided-BLOCK.json), each
-                        with a SHA-256 of itself; runs that stopped early are here alone"""
+  tables/search.csv     one row per trial of the search: setting, score, rank, why it stopped
+  search/LEVEL/*.json   results (PLACE-sSEED.json) and decisions (decided-BLOCK.json), each with its
+                        own SHA-256. Runs that stopped early are only in these files"""
 _AGAIN = """
-THE SEARCH AGAIN, or on with more samples or rungs, in a clone of qdsweep where config/experiments/
-has the experiment that sweep.yaml names: the same versions decide the same, and make the same
-search.csv, byte for byte
+REPRODUCE OR EXTEND THE SEARCH, in a clone of qdsweep. Its config/experiments/ must have the
+experiment that sweep.yaml names. The same versions give the same search.csv, byte for byte
   snakemake --cores 8 --configfile sweep.yaml
 """
 
 
 def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False) -> str:
-    """Returns a text on what each file is, how to load it, and with which versions it was made.
+    """Returns a text that describes each file, how to load it, and the versions behind it.
 
     Args:
         name: The sweep.

@@ -124,6 +124,8 @@ _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _SHOWN = 10
 # In run.log, of workers on other nodes and of attempts that status.json has lost.
+# The line of the page with the host.
+_ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
 
 Member = tuple[str, bytes]
@@ -242,9 +244,10 @@ def _members(
             continue
         yield f"figures/{path.relative_to(sweep.plots)}", path.read_bytes()
     for page in _own(sweep.path, [sweep.report], (".html",)):
-        finding = next(findings(page.name, page.read_bytes(), secrets), None)
+        content = _ORIGIN.sub(b"", page.read_bytes())
+        finding = next(findings(page.name, content, secrets), None)
         if finding is None:
-            yield page.name, page.read_bytes()
+            yield page.name, content
         else:
             print(f"qdsweep: left out, {finding}", file=sys.stderr)
     for run, files in sorted(runs.items()):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.figures.archives import key_text
+from qdsweep.analysis.figures.archives import key_text, score_text
 from qdsweep.analysis.figures.figure import Drawn, keep, keep_all, save_figures, stamp
 from qdsweep.analysis.figures.heatmap import (
     Limits,
@@ -76,7 +76,7 @@ class Evolution:
         return values[self.cells]
 
     def moment(self, iteration: int) -> dict[str, Any]:
-        """Returns where the run stood after an iteration."""
+        """Returns the evaluations and metrics of the run after an iteration."""
         row = self.run.metrics.iloc[iteration - 1]
         return {
             "group": self.group,
@@ -154,7 +154,7 @@ def frames(filling: Evolution, limits: Limits) -> list["Image"]:
     image = draw_moment(ax, filling, filling.last, limits)
     iterations = filling.iterations(FRAMES)
     add_color_bar(figure, [ax], map(filling.picture, iterations), limits)
-    title = ax.set_title(_text(filling.moment(filling.last)), loc="left", **NOTE)
+    title = ax.set_title(_text(filling, filling.last), loc="left", **NOTE)
     figure.suptitle(filling.group, fontsize=9.5)
     canvas.draw()
     figure.set_layout_engine("none")  # nothing may move from here on
@@ -168,7 +168,7 @@ def frames(filling: Evolution, limits: Limits) -> list["Image"]:
     for iteration in iterations:
         canvas.restore_region(background)
         image.set_data(np.ma.masked_invalid(filling.picture(iteration)))
-        title.set_text(_text(filling.moment(iteration)))
+        title.set_text(_text(filling, iteration))
         for artist in changing:
             ax.draw_artist(artist)
         pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
@@ -249,7 +249,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
         iterations = [int(np.ceil(filling.last * share)) for share in shares]
         for ax, iteration in zip(axes, iterations, strict=True):
             draw_moment(ax, filling, iteration, limits)
-            ax.set_title(_text(filling.moment(iteration), " " if width > 5 else "\n"), **NOTE)
+            ax.set_title(_text(filling, iteration, " " if width > 5 else "\n"), **NOTE)
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
@@ -258,12 +258,10 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
     caption = (
-        f"How archives filled: the run with the median {tables.rank.always.phrase} of each group"
-        f" after {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and"
-        " all of its iterations."
-        f" Colour: objective, in one scale; grey: no elite.{key_text(tables)}"
-        f" The animation of a run has up to {FRAMES} such moments; its insertions are in its"
-        f" history.npz.{about}"
+        f"The archive of each group's run with the median {tables.drawn.phrase} after"
+        f" {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and all of its"
+        f" iterations. Colour: objective, in one scale. Grey: no elite.{key_text(tables)}"
+        f" The animation of a run has up to {FRAMES} such moments.{about}"
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
@@ -272,15 +270,16 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     ]
     place = list(tables.score_scales).index(scale)
     task = short_names(list(tables.score_scales))[place] if about else ""
-    title = f"How archives filled: {task}" if task else "How archives filled"
+    title = f"Archives over time: {task}" if task else "Archives over time"
     return Drawn(name, "Evolution", title, caption, figure, pd.DataFrame(moments))
 
 
-def _text(moment: dict[str, Any], between: str = " ") -> str:
+def _text(filling: Evolution, iteration: int, between: str = " ") -> str:
+    moment = filling.moment(iteration)
+    score = score_text(moment["qd_score"], filling.run.summary["archive"]["cells"])
     return (
         f"{number(moment['evaluations'])} evaluations\n"
-        f"QD score {number(moment['qd_score'])},{between}"
-        f"coverage {100 * moment['coverage']:.1f} %"
+        f"{score},{between}coverage {100 * moment['coverage']:.1f} %"
     )
 
 

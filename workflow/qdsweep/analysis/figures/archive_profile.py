@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class EarlierRun(Run):
     """A run with the archive that it had after an iteration.
 
-    Its elites stand in the middle of their cells: the history keeps no measures, and no solutions.
+    Its elites are in the middle of their cells: the history keeps no measures and no solutions.
     """
 
     history: History
@@ -80,7 +80,7 @@ def objectives_of(run: Run) -> np.ndarray:
 
 
 def moment_text(row: "pd.Series", run: Run) -> str:
-    """Returns how far the archive of `run` went, and its row's budget if that is less."""
+    """Returns the evaluations of the archive of `run`, and its row's budget if that is less."""
     total, budget = int(row["total_evaluations"]), int(row["evaluations"])
     if _is_beyond(row, run):
         return f"at {number(total)} evaluations, not {number(budget)}"
@@ -93,8 +93,8 @@ def beyond_text(shown: Iterable[tuple["pd.Series", Run]]) -> str:
     if not further:
         return ""
     return (
-        f" {further} of these runs went on beyond the budget of the table, for a larger one:"
-        " only the final archive is kept, and that is what is shown."
+        f" {further} of these runs {'has' if further == 1 else 'have'} a larger budget than the"
+        " table. Only the final archive is stored, so that archive is shown."
     )
 
 
@@ -147,9 +147,9 @@ def archive_profiles(data: SweepData) -> Drawn:
         drawn.append((data.score_scale_of[groups[0]], ax))
     level(drawn)
     caption = (
-        "Archive profiles: the number of elites with at least an objective. A line starts at the"
-        " number of filled cells (at those within the domain's objective range, if some are below"
-        " it) and ends at the best objective. Lines and bands:"
+        "Number of elites whose objective is at least the value on the horizontal axis. A line"
+        " starts at the number of filled cells and ends at the best objective. Where objectives"
+        " are below the domain's range, it starts at the cells within the range. Lines and bands:"
         f" {band}.{data.scale_text}{beyond_text(pair for group in every for pair in runs[group])}"
         f"{shown_text(data, shown)}"
     )
@@ -233,8 +233,8 @@ def performance_profiles(data: SweepData) -> list[Drawn]:
     short_numbers(ax.xaxis)
     part.add_legend(f"{plural(len(data.score_scales), 'task')}{_band(profiles)}")
     caption = (
-        "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
-        f" score is above τ; the higher the better. Scores are {task_score(data.rank).text}."
+        "Fraction of runs, over all tasks, whose score is above τ (performance profile, Agarwal et"
+        f" al. 2021). Higher is better. Scores are {task_score(data.rank).text}."
     )
     if _band(profiles):
         caption += " Bands: 95 % intervals over seeds, tasks being strata."

@@ -38,7 +38,8 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_text
-from qdsweep.text import number
+from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
+from qdsweep.text import number, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 MAX_ARCHIVES = 12
 MAX_BLOCKS = 6
 _COLUMNS = 4
-_EMPTY = "Colour: objective; grey: no elite."
+_EMPTY = "Colour: objective. Grey: no elite."
 # Inches: colour bar and labels of the left axis, the smallest map, the space above and below a
 # map.
 _SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
@@ -68,26 +69,32 @@ def run_figure(run: Run, limits: Limits) -> "Figure":
     summary = run.summary
     coverage = summary.get("coverage")
     covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
+    score = score_text(summary["qd_score"], summary["archive"].get("cells"))
     figure.suptitle(summary["id"], fontsize=9)
-    ax.set_title(
-        f"{number(summary['evaluations'])} evaluations, QD score"
-        f" {number(summary['qd_score'])}{covered}",
-        **NOTE,
-    )
+    ax.set_title(f"{number(summary['evaluations'])} evaluations, {score}{covered}", **NOTE)
     return figure
+
+
+def score_text(score: float, cells: int | None) -> str:
+    """Returns the QD score with its label, divided by the cells where there are some."""
+    if not cells:
+        return f"QD score {number(score)}"
+    score /= cells
+    text = number(score) if score >= 1000 else short(score, 4)
+    return f"{BY_NAME[NORM_QD_SCORE].label} {text}"
 
 
 def heatmaps(data: SweepData) -> Drawn:
     """Draws the archives of the groups side by side.
 
-    One run per group, the one with the median final QD score. Groups that compare share one
-    colour scale; others stand in a block of their own.
+    One run per group, the one with the median final score. Comparable groups share one colour
+    scale. Other groups are in a separate block.
     """
     from matplotlib.figure import Figure
 
     chosen = data.shown(MAX_BLOCKS, MAX_ARCHIVES)
     most = max(map(len, chosen.values()))
-    across = min(3, len(chosen)) if most == 1 else 1  # blocks of one archive stand side by side
+    across = min(3, len(chosen)) if most == 1 else 1  # blocks of one archive are side by side
     columns = min(_COLUMNS, most)
     width = figure_width((2.7 * columns + _SIDES) * across)
     across = min(across, max(int(width / (1.3 + _SIDES)), 1))
@@ -115,17 +122,17 @@ def heatmaps(data: SweepData) -> Drawn:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
     caption = (
-        f"The archive of each group's run with the median {data.rank.always.phrase}. {_EMPTY}"
-        f"{key_text(data)} One colour scale for all archives of the same domain, cells and"
-        f" QD-score offset.{data.scale_text}{beyond_text(shown)}{shown_text(data, chosen)}"
+        f"The archive of each group's run with the median {data.drawn.phrase}. {_EMPTY}"
+        f"{key_text(data)} Archives of the same domain, cells and QD-score offset have one colour"
+        f" scale.{data.scale_text}{beyond_text(shown)}{shown_text(data, chosen)}"
     )
     return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
 
 
 def overview(data: SweepData) -> Drawn:
-    """Draws archives of up to three groups beside the ranking metric over evaluations.
+    """Draws archives of up to three groups next to the ranking metric over evaluations.
 
-    They are those of the scale with the most groups; where there are facets, of its best facet.
+    They belong to the scale with the most groups; where there are facets, to its best facet.
     """
     from matplotlib.figure import Figure
 
@@ -133,20 +140,20 @@ def overview(data: SweepData) -> Drawn:
     panel, groups = next(item for item in data.panels.items() if best in item[1])
     facet = data.facets.get(best, "")
     lines = data.best(groups, MAX_LINES)
-    metric = data.rank.drawn
+    metric = data.drawn
     pictured = data.best_of_algorithms(groups, 3)
     count = len(pictured)
     width = figure_width(2.45 * count + 4.6)
-    beside = width > 6
-    right = (3.9 if width > 8 else 0.36 * width) if beside else width
-    left = width - right if beside else width
+    wide = width > 6
+    right = (3.9 if width > 8 else 0.36 * width) if wide else width
+    left = width - right if wide else width
     count = min(count, _fitting(left))
     side = (left - _SIDES) / count
     blocks = data.marks.legend(lines)
     longest = max(len(label) for block in blocks for label, _ in block.entries)
     inside = len(blocks) == 1 and len(lines) <= 4 and longest <= 16
     legend = 0.0 if inside else legend_height(blocks, right)
-    if beside:
+    if wide:
         height = max(side + _ENDS, 1.6 + legend)
         figure = Figure(figsize=(width, height), layout="constrained")
         maps, curve = figure.subfigures(1, 2, squeeze=False, width_ratios=[left, right])[0]
@@ -172,12 +179,11 @@ def overview(data: SweepData) -> Drawn:
     if pictured != data.best(groups, count):
         which = f"the best group of {count} algorithms"
     if facet and len(data.panels) > 1:
-        title += f", the facet with the highest mean {data.rank.always.phrase} of its task"
+        title += f", the facet with the highest mean {data.drawn.phrase} of its task"
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
-        f" {data.rank.always.phrase}. {_EMPTY}{key_text(data)} Curves: {metric.label} over"
-        f" evaluations; lines and bands: {band}."
-        f" Budget: {_budgets(data, lines)} evaluations per run."
+        f" {data.drawn.phrase}. {_EMPTY}{key_text(data)} Curves: {metric.label} over evaluations."
+        f" Lines and bands: {band}. Budget: {_budgets(data, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )
     points = data.drawn_curves(lines)
@@ -188,8 +194,12 @@ def overview(data: SweepData) -> Drawn:
 
 
 def key_text(tables: Tables) -> str:
-    """Returns a sentence that explains the line on top of a map."""
-    return " On top of a map: the line of its group." if len(tables.series) > 1 else ""
+    """Returns a sentence that explains the bar above a map."""
+    return (
+        " The bar above each map shows the line style of its group."
+        if len(tables.series) > 1
+        else ""
+    )
 
 
 def _fitting(inches: float) -> int:

@@ -1,4 +1,4 @@
-"""Bar charts: the time of each phase of the runs, and the importance of swept values."""
+"""Bar charts: the time of each phase of the runs, and the importance of swept parameters."""
 
 import math
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MAX_BARS = 24
-# Phase -> what the figure calls it, and its colour.
+# Phase -> its label in the figure, and its colour.
 _BARS = {
     "evaluate": ("evaluate", "#56B4E9"),
     "ask": ("ask", "#E69F00"),
@@ -28,7 +28,7 @@ _BARS = {
     "reload": ("reload files", "#009E73"),
     "metrics": ("own metrics", "#0072B2"),
     "compile": ("compilation", "#CC79A7"),
-    "rest": ("rest", "#999999"),
+    "rest": ("other", "#999999"),
 }
 
 
@@ -57,14 +57,14 @@ def timing_figure(data: SweepData) -> Drawn:
     parts = [f"{phase}_{part}" for phase in bars for part in ("mean", "se")]
     left_out = ""
     if len(groups) > MAX_BARS:
-        left_out = f" Shown: the first {MAX_BARS} of {len(groups)} groups; the data have all."
+        left_out = f" Shown: the first {MAX_BARS} of {len(groups)} groups. The CSV file has all."
     return Drawn(
         name="timing",
         section="Time",
-        title="Where the time goes",
+        title="Run time by phase",
         caption=(
             "Mean seconds of a run in each phase of its iterations, in compilation, and between the"
-            f" iterations (rest). Only evaluation is shared by workers.{left_out}"
+            f" iterations (other). Only evaluation is shared by workers.{left_out}"
         ),
         figure=figure,
         data=groups[["group", "runs", "workers", *parts]],
@@ -98,12 +98,13 @@ def importance_figure(data: SweepData) -> list[Drawn | Omitted]:
             [wrap(data.plan.called(name), width / len(parts) / 3) for name in rows["name"]],
         )
         settings, best = rows["settings"].iat[0], rows["best"].iat[0]
-        heading = f"{of}: {settings} settings, the best {best} against all"
+        heading = f"{of}: {settings} settings, the best {best} compared with all"
         add_heading(panel, heading, width / len(parts))
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]  # lines come first
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return [Drawn(sheet.name, SECTION, sheet.title, sheet.plain_note, figure, shares)]
+    caption = "The values of the table. Black marks: importance by chance."
+    return [Drawn(sheet.name, SECTION, "Importance as bars", caption, figure, shares)]
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Axis:
-    """The values of a swept name on a line.
+    """The values of a swept parameter on a line.
 
     Attributes:
         name: As it was swept.
         values: Its values as text; numbers ascending, others in the sweep's order.
         numbers: ``(k,)`` the values as numbers; None where one is none.
         log: Whether they are positive and span two decades or more.
-        label: What a reader calls it.
+        label: Its label for a reader.
     """
 
     name: str
@@ -41,9 +41,9 @@ class Axis:
     label: str
 
     def places(self, texts: Iterable[str]) -> np.ndarray:
-        """Returns where values stand on the axis, 0 to 1: numbers to scale, categories evenly.
+        """Returns the places of values on the axis, 0 to 1: numbers to scale, categories evenly.
 
-        A value that was not drawn, an empty text, stands nowhere (nan).
+        A value that was not drawn, an empty text, has no place (nan).
         """
         if self.numbers is None:
             steps = max(len(self.values) - 1, 1)
@@ -51,7 +51,7 @@ class Axis:
         return self.share(np.array([float(text) if text else math.nan for text in texts]))
 
     def share(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns where numbers stand on the axis, 0 to 1."""
+        """Returns the places of numbers on the axis, 0 to 1."""
         assert self.numbers is not None, "categories have no numbers"
         low, high = self.numbers[0], self.numbers[-1]
         if self.log:
@@ -64,7 +64,7 @@ class Combinations:
     """All combinations of swept values whose scores compare.
 
     Attributes:
-        scale: What they share, in words.
+        scale: Their domain, archive and offset in words.
         axes: The names that vary, without the seed, in the sweep's order.
         score: The metric that ranks.
         table: A row for each combination: the values as text under their names, mean, se
@@ -113,10 +113,10 @@ def combinations(data: SweepData) -> list[Combinations]:
 def axis_of(
     name: str, values: list[str], label: str | None = None, *, logged: bool = False
 ) -> Axis:
-    """Returns the axis of a swept name, from its distinct values in the order of the sweep.
+    """Returns the axis of a swept parameter, from its distinct values in the order of the sweep.
 
-    `label`: what a reader calls it; None: by the last part of the name. `logged`: whether the
-    values are drawn on a logarithmic scale; those that span a factor of 100 are shown on one.
+    `label`: its label; None: the last part of the name. `logged`: whether the values are drawn on
+    a logarithmic scale. Values that span a factor of 100 are shown on one, too.
     """
     label = label or name.split(".")[-1]
     values = [value for value in values if value]  # an empty one was not drawn
@@ -132,13 +132,13 @@ def axis_of(
 
 
 def seeds_text(counts: "pd.Series", noun: str = "seed") -> str:
-    """Returns over how many seeds means are: `5 seeds`, or `3 to 5 seeds`."""
+    """Returns the number of seeds behind means: `5 seeds`, or `3 to 5 seeds`."""
     low, high = int(counts.min()), int(counts.max())
     return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
 
 
 def log_text(axes: list[Axis]) -> str:
-    """Returns which axes are logarithmic, as a sentence; nothing where none is."""
+    """Returns the logarithmic axes as a sentence; nothing where there is none."""
     names = [axis.label for axis in axes if axis.log]
     return f" Logarithmic: {', '.join(names)}." if names else ""
 
@@ -159,7 +159,7 @@ class Coordinates:
     """A line for each combination of swept values, which ends at its score.
 
     Attributes:
-        axes: The swept names, and the score.
+        axes: The swept parameters, and the score.
         table: Rows of the combinations' table, the best one last.
         heights: ``(n, k)`` where the line of each row crosses each axis, from 0 to 1.
         limits: The scores at the heights 0 and 1.
@@ -207,7 +207,7 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
 
 
 def nice_numbers(axis: Axis) -> np.ndarray:
-    """Returns round numbers along the axis of a swept name."""
+    """Returns round numbers along the axis of a swept parameter."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     assert axis.numbers is not None, "categories have no numbers"
@@ -293,8 +293,8 @@ def parallel_coordinates(
     ax.tick_params(length=0, pad=6)
     ax.spines[:].set_visible(False)
     caption = (
-        f"Parallel coordinates: a line is one of {plural(len(table), 'combination')} of swept"
-        f" values, its end and colour are the final {combined.score.phrase}, the mean over"
+        f"Each line is one of {plural(len(table), 'combination')} of swept values. Its end and"
+        f" colour show the final {combined.score.phrase}, mean over"
         f" {seeds_text(table['n'])}.{log_text(combined.axes)}{where}"
     )
     data = combined.table[[*combined.names, "mean", "se", "n"]]

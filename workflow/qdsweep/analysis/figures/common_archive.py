@@ -1,4 +1,4 @@
-"""Archives of different cells in one figure: their elites put into a common archive."""
+"""Archives of different cells in one figure: their elites in a common archive."""
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.selection import Tables, domain_name
 from qdsweep.experiment.load import Run
-from qdsweep.metrics import BY_NAME, Metric
+from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
 from qdsweep.text import TIMES, plural, short
 
 if TYPE_CHECKING:
@@ -52,11 +52,12 @@ def common_archives(data: SweepData) -> list[Drawn]:
     families = _families(data)[:MAX_FAMILIES]
     if not families:
         return []
-    parts, titles, notes = [], [], []
+    parts, titles, notes, geometries = [], [], [], []
     for family in families:
         geometry = coarsest(family.abouts)
         scores, note = _scores(data, family, geometry)
         parts.append(scores)
+        geometries.append(geometry)
         titles.append(_title(family, geometry))
         notes.append(f"{titles[-1]}.{note}")
     width = figure_width(9)
@@ -64,18 +65,20 @@ def common_archives(data: SweepData) -> list[Drawn]:
     heights = [0.9 + 0.3 * len(part) + 0.3 * (len(families) > 1) for part in shown]
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     rows = figure.subfigures(len(families), 1, height_ratios=heights, squeeze=False)[:, 0]
-    for row, part, title in zip(rows, shown, titles, strict=True):
+    for row, part, title, geometry in zip(rows, shown, titles, geometries, strict=True):
         score, coverage = row.subplots(1, 2)
-        _dots(score, data, part, BY_NAME["qd_score"])
-        _dots(coverage, data, part, BY_NAME["coverage"])
+        per_cell = BY_NAME[NORM_QD_SCORE].label
+        _dots(score, data, part, "qd_score", per_cell, 1 / math.prod(geometry[0]))
+        covered = BY_NAME["coverage"]
+        _dots(coverage, data, part, covered.name, covered.heading, covered.factor)
         score.set_yticks(range(len(part)), [wrap(group, 0.3 * width, 8) for group in part["group"]])
         coverage.set_yticks(range(len(part)), [])
         if len(families) > 1:
             add_heading(row, title, width)
     caption = (
-        "QD score and coverage after every elite was put into a common grid archive with the"
-        " coarsest cells of each measure over all their ranges, so that archives with different"
-        f" cells compare: {' '.join(notes)} Dots and bars: mean ± standard error over seeds."
+        "QD score per cell and coverage of all elites in a common grid archive, so that archives"
+        " with different cells are comparable. For each measure it has the coarsest cells over the"
+        f" union of the ranges: {' '.join(notes)} Dots and bars: mean ± standard error over seeds."
     )
     points = pd.concat(parts, ignore_index=True)
     title = "Archives of different cells, re-binned"
@@ -154,7 +157,7 @@ def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.Da
     middles = sum(isinstance(run, EarlierRun) for _, run in runs)
     note = ""
     if middles:
-        note = f" The elites of {plural(middles, 'run')} stand in the middle of their own cells."
+        note = f" The elites of {plural(middles, 'run')} are in the middle of their own cells."
     return means, note + beyond_text(runs)
 
 
@@ -165,13 +168,15 @@ def _title(family: Family, geometry: Geometry) -> str:
     return f"{family.domain}; {size} cells; {extent}; QD-score offset {short(family.offset)}"
 
 
-def _dots(ax: "Axes", tables: Tables, data: "pd.DataFrame", metric: Metric) -> None:
+def _dots(
+    ax: "Axes", tables: Tables, data: "pd.DataFrame", name: str, heading: str, factor: float
+) -> None:
     for place, row in enumerate(data.to_dict("records")):
-        error = row[f"{metric.name}_se"]
+        error = row[f"{name}_se"]
         ax.errorbar(
-            row[f"{metric.name}_mean"] * metric.factor,
+            row[f"{name}_mean"] * factor,
             place,
-            xerr=None if math.isnan(error) else error * metric.factor,
+            xerr=None if math.isnan(error) else error * factor,
             marker="o",
             markersize=4.5,
             capsize=3,
@@ -179,6 +184,6 @@ def _dots(ax: "Axes", tables: Tables, data: "pd.DataFrame", metric: Metric) -> N
         )
     ax.set_ylim(len(data) - 0.5, -0.5)
     ax.set_xlim(0, None)
-    ax.set_xlabel(metric.heading)
+    ax.set_xlabel(heading)
     ax.grid(True, axis="x")
     short_numbers(ax.xaxis, 5)

@@ -1,4 +1,4 @@
-"""How much of a sweep's QD score is luck: the figures of the corrected archives."""
+"""By how much a sweep overestimates its QD score: the figures of the corrected archives."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,11 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.legend import COLORS
-from qdsweep.analysis.selection import shown_text
+from qdsweep.analysis.selection import cells_of, shown_text
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.experiment.load import Run, load
+from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def corrected_figures(data: SweepData) -> list[Drawn]:
 
 def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Drawn:
     """Draws the QD score of each group, as reported and corrected."""
+    import pandas as pd
     from matplotlib.figure import Figure
 
     chosen = data.shown(MAX_PANELS, MAX_BARS)
@@ -51,24 +53,30 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
     heights = [0.4 * len(groups) + 0.6 + 0.3 * (len(chosen) > 1) for groups in chosen.values()]
     figure = Figure(figsize=(width, sum(heights) + 0.3), layout="constrained")
     parts = figure.subfigures(len(chosen), 1, height_ratios=heights, squeeze=False)[:, 0]
+    cells = cells_of(data.table)
+    has_cells = cells.notna().all()
     for part, (heading, groups) in zip(parts, chosen.items(), strict=True):
         ax = part.subplots()
         rows = scores.loc[[group for group in groups if group in scores.index]]
+        columns = rows.filter(regex="qd_score_(mean|se)$")
+        divisor = cells[rows.index] if has_cells else pd.Series(1.0, rows.index)
+        rows = rows.assign(**columns.div(divisor, axis=0))
         _bars(ax, rows, [wrap(data.series[group], width / 3) for group in rows.index])
+        ax.set_xlabel(BY_NAME[NORM_QD_SCORE if has_cells else "qd_score"].label)
         if len(chosen) > 1:
             add_heading(part, heading, width)
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     caption = (
-        "QD score of the final archives as the search reports it, and after every elite was"
-        f" evaluated {plural(settings.times, 'time')} again with fresh seeds and inserted with its"
-        " mean objective and measures into an empty archive (Flageat and Cully 2024); beside the"
-        " bars, the share that was luck. Runs are taken at their ends. Means over seeds,"
+        "QD score of the final archives, as reported and corrected. Corrected: every elite is"
+        f" evaluated {plural(settings.times, 'time')} again with fresh seeds, and inserted with its"
+        " mean objective and measures into an empty archive (Flageat and Cully 2024). The number"
+        " next to a bar is the overestimation. Runs are taken at their ends. Means over seeds,"
         " whiskers of one standard error."
         f"{data.scale_text}{shown_text(data, chosen)}"
     )
     shown = [group for groups in chosen.values() for group in groups]
-    title = "How much of the score is luck"
+    title = "Overestimation of the score"
     points = scores[scores["group"].isin(shown)]
     return Drawn("corrected_scores", SECTION, title, caption, figure, points)
 
@@ -83,9 +91,9 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
     ax.barh(places, corrected, height=0.38, color=COLORS[0], label="corrected")
     ax.errorbar(corrected, places, xerr=own, ecolor="0.1", **whiskers)
     ends = np.maximum(means + errors, corrected + own)
-    for place, end, luck in zip(places, ends, data["luck_percent_mean"], strict=True):
+    for place, end, share in zip(places, ends, data["luck_percent_mean"], strict=True):
         ax.annotate(
-            f"{number(luck, 1)} %",
+            f"{number(share, 1)} %",
             (max(end, 0), place),
             (5, 0),
             textcoords="offset points",
@@ -95,7 +103,6 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
     ax.set_yticks(places, names)
     ax.invert_yaxis()
     ax.set_xlim(min(0, 1.05 * (corrected - own).min()), 1.2 * max(ends.max(), 0) or None)
-    ax.set_xlabel("QD score")
     ax.tick_params(axis="y", length=0)
     short_numbers(ax.xaxis)
 
@@ -128,10 +135,10 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
     objectives = [run.arrays["objective"] for run in runs.values()]
     add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
     caption = (
-        f"The final archive of {group} (the run with the median {data.rank.always.phrase}), as"
-        " the search reports it, and corrected: every elite with its mean objective and measures"
-        f" over {plural(settings.times, 'fresh evaluation')}, the best of each cell. Colour:"
-        " objective, one scale for both; grey: no elite."
+        f"The final archive of {group} (the run with the median {data.drawn.phrase}), as reported"
+        " and corrected. Corrected: the best elite of each cell, with the mean objective and"
+        f" measures of {plural(settings.times, 'fresh evaluation')}. Colour: objective, one scale"
+        " for both. Grey: no elite."
     )
     parts = [elite_table(run, archive=name) for name, run in runs.items()]
     points = pd.concat(parts, ignore_index=True)

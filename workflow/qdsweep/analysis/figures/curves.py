@@ -23,7 +23,7 @@ def learning_curves(data: SweepData) -> Drawn:
     """Draws the learning curves: a row of panels for each facet, and for each scale."""
     shown = data.shown(MAX_PANELS, MAX_LINES)
     every = [group for groups in shown.values() for group in groups]
-    views, left_out = telling(data, printed_views(data.rank, data.metrics), every)
+    views, left_out = telling(data, printed_views(data), every)
     width = figure_width(11)
     rows = math.ceil(len(views) / (MOST_COLUMNS if width > 6 else 2))
     columns = math.ceil(len(views) / rows)
@@ -47,12 +47,12 @@ def learning_curves(data: SweepData) -> Drawn:
     caption = (
         f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations,"
         f"{''.join(over_steps)} and"
-        f" {views[-1].metric.phrase} over wall time; lines and bands: {band}.{data.scale_text}"
+        f" {views[-1].metric.phrase} over wall time. Lines and bands: {band}.{data.scale_text}"
     )
     if len(shown) > 1:
         caption += (
-            " Rows of the same domain, archive and QD-score offset have the same vertical axes;"
-            " scores of others do not compare."
+            " Rows of the same domain, archive and QD-score offset have the same vertical axes."
+            " Other rows are not comparable."
         )
     return Drawn(
         "learning_curves",

@@ -33,7 +33,7 @@ class Drawn:
 
     Attributes:
         name: The stem of its files.
-        section: The heading of the report that it stands under.
+        section: Its section of the report.
         title: What it shows, a few words.
         caption: Whole sentences.
         figure: The picture.
@@ -50,7 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Omitted:
-    """A figure that is not drawn as its data show nothing; `why` is the end of a sentence."""
+    """A figure that is not drawn because its data show nothing; `why` ends a sentence."""
 
     name: str
     section: str
@@ -61,7 +61,7 @@ class Omitted:
 def save_figures(folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "figures") -> None:
     """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report.
 
-    Of a figure that is not drawn, a line says why.
+    If a figure is not drawn, the reason is printed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for figure in drawn:
@@ -92,7 +92,7 @@ def read_index(path: Path) -> list[dict[str, str]]:
         # Earlier releases drew all.
         return [{key: ({"why": ""} | entry)[key] for key in _ABOUT} for entry in entries]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise damaged(path, error, maker_of(path).anew) from error
+        raise damaged(path, error, maker_of(path).rebuild) from error
 
 
 def _save(folder: Path, drawn: Drawn) -> list[Path]:
@@ -110,8 +110,8 @@ def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
     write_text(path, json.dumps(entries, indent=1, ensure_ascii=False) + "\n")
 
 
-# The number is to be raised when pictures of the same things look different.
-_VERSION = f"1 {__version__}"
+# The number is to be raised when pictures of the same data look different.
+_VERSION = f"2 {__version__}"
 
 
 def stamp(path: Path) -> str:
@@ -153,8 +153,8 @@ def keep_all(
 ) -> None:
     """Fills a folder as `keep` does, with files whose names are known only after `make`.
 
-    What is kept counts only if all of it is there: a kill, or a second start of the same sweep at
-    the same time, may have torn it.
+    The kept files count only if all of them are there: a kill, or a second start of the same sweep
+    at the same time, may have left some of them.
 
     Args:
         folder: Where the files are to be.

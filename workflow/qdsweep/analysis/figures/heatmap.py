@@ -147,7 +147,7 @@ def add_color_bar(
     limits: Limits,
     aspect: float = 25,
 ) -> None:
-    """Adds the colour bar of `axes` beside them, with arrows where objectives lie outside."""
+    """Adds the colour bar of `axes` next to them, with arrows for objectives outside its range."""
     bar = place.colorbar(
         color_scale(limits),
         ax=axes,
@@ -170,9 +170,9 @@ def _beyond(objectives: Iterable[np.ndarray], limits: Limits) -> Any:
 def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
     """Draws the archive of a run: colour is the objective, grey is empty.
 
-    Two measures give a heatmap of the archive's type, as pyribs has it, or points if it has no
-    cells; one measure gives a bar a cell; three give slices of a grid along the third if those are
-    few; else parallel axes, a line per elite, best on top.
+    Two measures give a heatmap of the archive's type, as in pyribs, or points if it has no cells.
+    One measure gives one bar per cell. Three measures give slices of a grid along the third one, if
+    those are few. Else there are parallel axes, with one line per elite, best on top.
     """
     names = measure_names(run)
     ax.set_facecolor(EMPTY_CELL)

@@ -1,4 +1,4 @@
-"""Figures of several parts, and the legends below them: a block for each swept name."""
+"""Figures of several parts, and the legends below them: a block for each swept parameter."""
 
 import itertools
 import math
@@ -102,8 +102,8 @@ class Part(NamedTuple):
 
     Attributes:
         panel: The place of its axes.
-        around: What its legend stands below: the panel, or the figure where all parts have one
-            legend; None for the parts before the last one of these.
+        around: The panel, or the figure where all parts have one legend. The legend is below it.
+            None for the parts before the last one of these.
         inches: Width of that.
         legend: Its legend.
     """
@@ -122,7 +122,7 @@ class Part(NamedTuple):
 def lay_out(
     legends: Mapping[str, list[Block]], columns: int, width: float, height: float
 ) -> tuple["Figure", list[Part]]:
-    """Lays out a figure with a part under each heading; one part alone has none.
+    """Lays out a figure with a part under each heading; a single part has none.
 
     Args:
         legends: Heading -> legend of the lines under it. If they are all the same, there is one.

@@ -40,7 +40,7 @@ FIGURES: dict[
 def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
 
-    With `only`, that figure alone is drawn again, and its files are printed.
+    With `only`, only that figure is drawn, and its files are printed.
 
     Raises:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what the
@@ -62,7 +62,7 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
     """Draws one figure of a sweep again, and returns the files that it is written to.
 
     Raises:
-        BadInput: As `plot`; or the sweep has no such figure, or one whose data say nothing.
+        BadInput: As `plot`; or the sweep has no such figure, or one whose data show nothing.
     """
     data = SweepData.read(sweep_dir, runs_dir)
     plots = data.sweep.plots

@@ -62,16 +62,16 @@ def search_tree(search: Searched) -> Drawn:
     short_numbers(panels[-1].xaxis)
     count = int(table["took_over"].sum())
     caption = (
-        f"Population-based training: a row is a place of the population, a dot a generation, its"
-        f" colour the {search.metric.phrase} at its end. Orange: a place took over the state of"
-        f" another one and changed its settings ({plural(count, 'time')}). Black: the ancestors of"
-        " the best at the end."
+        "Population-based training: each row is a member of the population, each dot a generation."
+        f" The colour of a dot is the {search.metric.phrase} at the end of the generation. Orange:"
+        " a member took over the state of another one and changed its settings"
+        f" ({plural(count, 'time')}). Black: the ancestors of the best member at the end."
     )
     if axes:
         names = listed([axis.label for axis in axes])
-        caption += f" Below: {names} of every place; in blue on the way to the best."
+        caption += f" Below: {names} of every member; blue: of the ancestors of the best."
     if len(every) > MOST_TRACES:
-        caption += f" Shown: {MOST_TRACES} of {len(every)} keys."
+        caption += f" Shown: {MOST_TRACES} of {len(every)} parameters."
     title = "Tree of the population"
     return Drawn("search_tree", SECTION, title, caption, figure, table)
 
@@ -129,7 +129,7 @@ def _draw_tree(ax: "Axes", table: "pd.DataFrame", search: Searched) -> None:
     bar = ax.figure.colorbar(color_scale(limits), ax=ax, pad=0.02, aspect=20)
     bar.set_label(search.metric.heading)
     bar.outline.set_visible(False)
-    ax.set_ylabel("place")
+    ax.set_ylabel("member")
     ax.invert_yaxis()
     ax.spines[["left", "bottom"]].set_visible(False)
     ax.tick_params(length=0)
@@ -160,9 +160,9 @@ NAME, TITLE = "search_coordinates", "Parallel coordinates of the search"
 
 
 def search_combinations(search: Searched) -> Combinations | None:
-    """Returns all settings that have a score, where they got furthest; `group`: their numbers.
+    """Returns the last trial of all settings with a score; `group`: their numbers.
 
-    None where two names do not tell two of them apart.
+    None where fewer than two settings differ in fewer than two parameters.
     """
     import pandas as pd
 
@@ -187,30 +187,28 @@ def search_combinations(search: Searched) -> Combinations | None:
 
 
 def stopped_early(search: Searched) -> set[str]:
-    """Returns the settings that had less than the whole budget, as `search_combinations` does."""
+    """Returns the numbers of the settings that had less than the whole budget."""
     whole = {trial.setting for trial in search.finalists}
     return {str(trial.setting) for trial in search.last if trial.setting not in whole}
 
 
 def search_coordinates(search: Searched) -> Drawn | Omitted:
-    """Draws a line for each setting, which ends at its score where it got furthest."""
+    """Draws a line for each setting, which ends at the score of its last trial."""
     combined = search_combinations(search)
     if combined is None:
-        why = "fewer than two settings have a score, or than two names tell them apart"
+        why = "fewer than two settings have a score, or fewer than two parameters differ"
         return Omitted(NAME, SECTION, TITLE, why)
     table, pale = combined.table, stopped_early(search)
     drawn = parallel_coordinates(combined, NAME, SECTION, "", pale)
     caption = (
-        f"A line is one of {plural(len(table), 'setting')}; its end and colour are the"
-        f" {search.metric.phrase} where it got furthest, the mean over the seeds that it had there."
+        f"Each line is one of {plural(len(table), 'setting')}. Its end and colour show the"
+        f" {search.metric.phrase} of the last trial, mean over the seeds of that trial."
     )
     count = int(table["group"].isin(pale).sum())
     if count:
-        caption += (
-            f" Pale: the {count} that stopped earlier, so their scores are of a smaller budget."
-        )
+        caption += f" Pale: the {count} that stopped earlier, with the score at a smaller budget."
     if (table[combined.names] == "").any(axis=None):
-        caption += " A gap: not drawn for that setting."
+        caption += " A gap: the setting does not have that parameter."
     data = table.rename(columns={"group": "setting"})[
         [*combined.names, "mean", "n", "setting", "budget"]
     ]

@@ -30,7 +30,7 @@ _STOPPED, _WHOLE = Mark("#b4b4b4"), Mark("#7a7a7a")
 
 
 def search_curves(search: Searched, runs_dir: Path) -> Drawn:
-    """Draws the curve of each setting as far as the search took it."""
+    """Draws the curve of each setting up to its last trial."""
     import pandas as pd
 
     named, whole = search.finalists[: 1 if search.is_pbt else MOST_NAMED], _whole(search)
@@ -62,10 +62,10 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     short_numbers(ax.yaxis)
     part.add_legend("")
     caption = (
-        f"{search.metric.label} of {plural(len(search.last), 'setting')}, the mean over the seeds"
-        " that each had in the end. A line ends where its setting stopped"
-        f"{'; a cross: it failed' if failed else ''}. Dotted: where the search decided, with how"
-        " many settings came so far."
+        f"{search.metric.label} of {plural(len(search.last), 'setting')}, mean over the seeds of"
+        " the last trial. A line ends where its setting stopped"
+        f"{', with a cross if it failed' if failed else ''}. Dotted lines: budgets at which the"
+        " search decided, with the number of settings that reached them."
     )
     if len(tables) < len(search.last):
         missing = plural(len(search.last) - len(tables), "setting")
@@ -75,9 +75,9 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
 
 
 def setting_curve(search: Searched, trial: Placed, runs_dir: Path) -> "pd.DataFrame":
-    """Returns setting, what was spent and the mean score over seeds, up to where it stopped.
+    """Returns setting, spent budget and mean score over seeds, up to where the setting stopped.
 
-    Empty where a run has no row: it failed at once.
+    Empty where a run has no row because it failed at once.
     """
     import pandas as pd
 
@@ -111,7 +111,7 @@ def _draw(ax: "Axes", curve: "pd.DataFrame", mark: Mark, trial: Placed, *, bold:
 
 
 def _add_rungs(ax: "Axes", search: Searched) -> None:
-    """Draws where the search decided, and how many settings came so far."""
+    """Draws the budgets at which the search decided, and how many settings reached them."""
     budgets = sorted({level.budget for level in search.levels})
     for budget in budgets:
         count = len({trial.setting for trial in search.placed if trial.level.budget == budget})
@@ -150,8 +150,8 @@ def search_progress(search: Searched) -> Drawn:
     part.add_legend("")
     caption = (
         f"The {search.metric.phrase} of the leader so far over the {search.unit} of all runs, in"
-        " the order of the plan: of the best setting at the largest budget that any had by then,"
-        " the mean over its seeds (more seeds may lower it)."
+        " the order of the plan. The leader is the best setting at the largest budget so far. Its"
+        " score is the mean over its seeds, so more seeds may lower it."
     )
     if len(rival):
         caption += _about_random(search)
@@ -160,10 +160,10 @@ def search_progress(search: Searched) -> Drawn:
 
 
 def progress(search: Searched) -> "pd.DataFrame":
-    """Returns what was spent after each place, and the leader's score by then.
+    """Returns the budget spent after each trial, and the leader's score at that time.
 
-    The leader is the best setting at the largest budget that any had so far: scores of smaller
-    budgets do not compare. With more seeds its score may fall.
+    The leader is the best setting at the largest budget so far, as scores of smaller budgets are
+    not comparable. With more seeds its score may fall.
     """
     import pandas as pd
 
@@ -219,8 +219,8 @@ def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
 def at_the_end(search: Searched) -> list[float]:
     """Returns the score of each setting that was known beforehand, with the whole budget.
 
-    Of one that stopped it is an estimate: its last score, and for each later budget the median of
-    what settings gained there that went on. A setting that failed never is the best.
+    For one that stopped it is an estimate: its last score, plus the median gain of promoted
+    settings at each later budget. A setting that failed is never the best.
     """
     first = _known(search)
     gains: dict[tuple[int, int], list[float]] = {}
@@ -243,15 +243,15 @@ def _extended(trial: Placed, score: float, gains: dict[tuple[int, int], float]) 
 def _about_random(search: Searched) -> str:
     count, open_ones = len(_known(search)), _stopped(search)
     text = (
-        f" Dashed, with a band from 10 to 90 %: random search, which gives settings the whole"
-        f" budget one after another, with one seed: the best of 1, 2, ... of the same"
-        f" {plural(count, 'setting')}, over all their orders."
+        " Dashed, with a band from 10 to 90 %: random search with the whole budget and one seed"
+        f" for each setting. It is the best of 1, 2, ... of the same {plural(count, 'setting')},"
+        " over all their orders."
     )
     if open_ones:
         text += (
-            f" {plural(open_ones, 'setting')} of these stopped earlier: their score at the end"
-            " is an estimate (where they stopped, and the median of what others gained from there"
-            " on), so the band is no measurement."
+            f" {plural(open_ones, 'setting')} of these stopped earlier. Their score at the end is"
+            " an estimate: the last score plus the median gain of the others. The band is therefore"
+            " not a measurement."
         )
     return text
 
@@ -294,7 +294,7 @@ class Step(NamedTuple):
 
     @property
     def says_little(self) -> bool:
-        """Whether the first budget hardly says who leads at the second."""
+        """Whether the first budget hardly predicts the best setting at the second."""
         return len(self.scores) >= FEWEST and self.correlation < NEAR_ZERO
 
 
@@ -330,13 +330,13 @@ def spearman(scores: list[tuple[float, float]]) -> float:
 
 
 def warnings(search: Searched) -> list[str]:
-    """Returns a sentence for each budget that hardly says who leads at the next one."""
+    """Returns a sentence for each budget that hardly predicts the best setting at the next one."""
     if search.is_pbt:  # it has no rungs to choose
         return []
     return [
-        f"What leads at {number(step.budgets[0])} {search.unit} says little of who leads at"
+        f"The scores at {number(step.budgets[0])} {search.unit} hardly predict those at"
         f" {number(step.budgets[1])}: the rank correlation is {number(step.correlation, 2)} over"
-        f" the {plural(len(step.scores), 'setting')} that went on. A later first rung (a larger"
+        f" the {plural(len(step.scores), 'promoted setting')}. A later first rung (a larger"
         " halving.first) would choose better."
         for step in steps(search)
         if step.says_little
@@ -350,7 +350,9 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
 
     every = [step for step in steps(search) if len(step.scores) > 1]
     if not every:
-        return Omitted(NAME, SECTION, TITLE, "fewer than two settings went on to a larger budget")
+        return Omitted(
+            NAME, SECTION, TITLE, "fewer than two settings were promoted to a larger budget"
+        )
     shown = every[:MOST_PANELS]
     across = min(3, len(shown))
     down = math.ceil(len(shown) / across)
@@ -364,9 +366,10 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
     rows = [(*step.budgets, *scores) for step in every for scores in step.scores]
     data = pd.DataFrame(rows, columns=["budget", "next_budget", "score", "next_score"])
     caption = (
-        f"{search.metric.label} of the settings that went on, at a budget and at the next one. ρ:"
-        " Spearman's rank correlation; it is over settings that were chosen, and would be higher"
-        " over all. Near 0 the decision was a lot drawn. Ticks below: settings that stopped there."
+        f"{search.metric.label} of promoted settings, at a budget and at the next one. ρ:"
+        " Spearman's rank correlation over the promoted settings. Over all settings it would be"
+        " higher. Near 0, promotion was no better than chance. Ticks below: settings that stopped"
+        " there."
     )
     if len(shown) < len(every):
         caption += f" Shown: the first {len(shown)} of {len(every)} steps."

@@ -80,7 +80,7 @@ _width: ContextVar[float | None] = ContextVar("width", default=None)
 
 @contextmanager
 def style(column_width: float | None = None) -> Iterator[None]:
-    """Draws and saves with our settings, whatever the user's matplotlibrc says.
+    """Draws and saves with qdsweep's settings, independent of the user's matplotlibrc.
 
     Args:
         column_width: Width of a figure in print [mm]; None: as it comes.
@@ -142,7 +142,7 @@ def draw_line(
 
 
 def add_key(ax: "Axes", mark: Mark) -> None:
-    """Draws a group's line on top of the axes that show it alone."""
+    """Draws a group's line above the axes that show only this group."""
     look = line_style(mark) | {"linewidth": 2.4, "markevery": [1]}
     ax.plot([0, 0.5, 1], [1, 1, 1], transform=ax.transAxes, clip_on=False, zorder=5, **look)
 
@@ -156,7 +156,7 @@ def short_numbers(axis: "Axis", bins: int = 5) -> None:
 
 
 def wrap(text: str, inches: float, points: float = 9) -> str:
-    """Returns a text in lines that fit into a width, for letters of so many points.
+    """Returns a text in lines that fit into a width, for letters of `points` points.
 
     A name stays on the line of its value, and a formula counts as wide as it is drawn.
     """

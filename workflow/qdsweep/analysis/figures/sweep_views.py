@@ -1,4 +1,4 @@
-"""What a sweep says of its parameters: parallel coordinates, slices and heatmaps of pairs."""
+"""The effect of swept parameters: parallel coordinates, slices and heatmaps of pairs."""
 
 import itertools
 import re
@@ -43,8 +43,8 @@ _MOST_VALUES = 20  # of a name, in a heatmap
 def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
     """Returns what the sweep's shape allows, each within one scale.
 
-    Two names and more give parallel coordinates and heatmaps of pairs, every name of numbers
-    gives a slice. A search has none: its finalists alone would mislead.
+    Two or more parameters give parallel coordinates and heatmaps of pairs. Every numeric parameter
+    gives a slice. A search has none, because its finalists are a biased selection.
     """
     if next_levels(data.plan.levels):
         return []
@@ -55,7 +55,9 @@ def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
         end = f"_{position + 1}" if position else ""
         where = f" {combined.scale}." if len(data.score_scales) > 1 else ""
         drawn: list[Drawn | Omitted] = []
-        drawn.append(_coordinates(combined, f"parallel_coordinates{end}", where))
+        if len(combined.axes) > 1:
+            name = f"parallel_coordinates{end}"
+            drawn.append(parallel_coordinates(combined, name, SECTION, where))
         for axis in combined.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
@@ -69,16 +71,8 @@ def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
     return views
 
 
-def _coordinates(combined: Combinations, name: str, where: str) -> Drawn | Omitted:
-    if len(combined.axes) > 1:
-        return parallel_coordinates(combined, name, SECTION, where)
-    (only,) = combined.names
-    why = f"only {only} was swept, besides seeds, and the table has all of it"
-    return Omitted(name, SECTION, "Parallel coordinates", why)
-
-
 def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: Marks) -> Drawn:
-    """Draws the score over one swept name, a line for each combination of the other ones."""
+    """Draws the score over one swept parameter, a line for each combination of the others."""
     from matplotlib.figure import Figure
 
     rest = [other for other in combined.axes if other.name != axis.name]
@@ -96,7 +90,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     bars: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
     for label, part in shown:
         part = part.sort_values(axis.name)
-        look = line_style(marks.beside(part["group"].iloc[0], axis.name)) | bars
+        look = line_style(marks.along(part["group"].iloc[0], axis.name)) | bars
         look |= {"marker": look["marker"] or "o", "markevery": None}
         ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), label=label, **look)
     if not shown:
@@ -111,17 +105,17 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     if shown:
         points = points.loc[sorted(index for _, part in shown for index in part.index)]
         noun = "value" if len(others) == 1 else f"of {plural(len(shown), 'combination')}"
-        several = f", a line for each {noun} of {listed(called)}" if others else ""
+        several = f", one line for each {noun} of {listed(called)}" if others else ""
         caption = (
-            f"Final {combined.score.phrase} over {axis.label}{several}: mean"
+            f"Final {combined.score.phrase} over {axis.label}{several}. Points and bars: mean"
             f" ± standard error over {seeds_text(points['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
     else:
         caption = (
-            f"Final {combined.score.phrase} over {axis.label}: a dot is one combination of swept"
-            f" values, its mean over {seeds_text(points['n'])}; the other values vary too."
+            f"Final {combined.score.phrase} over {axis.label}. Each dot is one combination of swept"
+            f" values, mean over {seeds_text(points['n'])}. The other values vary, too."
         )
     data = points[[axis.name, *others, "mean", "se", "n"]]
     title = f"{combined.score.heading} over {axis.label}"
@@ -129,7 +123,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
 
 
 def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
-    """Draws the mean score of each pair of values of two names, over all values of the others."""
+    """Draws the mean score of each pair of values of two parameters, over all other values."""
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -162,13 +156,13 @@ def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
     )
     data = cells[["x_name", "x", "y_name", "y", "mean", "n"]]
     count = len(combined.axes)
-    over = ", over all values of the other swept names" if count > 2 else ""
+    over = ", over all values of the other parameters" if count > 2 else ""
     caption = (
-        f"Mean final {combined.score.phrase} of pairs of swept values{over}, over"
-        f" {seeds_text(data['n'], 'run')} each.{where}"
+        f"Mean final {combined.score.phrase} of pairs of swept values{over}. Each mean is over"
+        f" {seeds_text(data['n'], 'run')}.{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
-        caption += " Grey: not in the sweep."
+        caption += " Grey: the pair is not in the sweep."
     possible = count * (count - 1) // 2
     if len(pairs) < possible:
         caption += f" Shown: {len(pairs)} of {possible} pairs."
@@ -202,14 +196,14 @@ def _draw_pair(
 
 
 def _means(table: "pd.DataFrame", a: Axis, b: Axis) -> "pd.DataFrame":
-    """Returns the mean over the other names, and the number of runs behind it."""
+    """Returns the mean over the other parameters, and the number of runs behind it."""
     table = table[(table[a.name] != "") & (table[b.name] != "")]  # where both were drawn
     groups = table.groupby([a.name, b.name], sort=False)
     return groups.agg(mean=("mean", "mean"), n=("n", "sum")).reset_index()
 
 
 def _fills(pair: tuple[Axis, Axis, "pd.DataFrame"]) -> bool:
-    """Returns whether a heatmap of two names is at least half full, and not too fine."""
+    """Returns whether a heatmap of two parameters is at least half full, and not too fine."""
     a, b, means = pair
     sizes = len(a.values), len(b.values)
     return max(sizes) <= _MOST_VALUES and 2 * len(means) > sizes[0] * sizes[1]
@@ -220,7 +214,7 @@ def _parts(table: "pd.DataFrame", names: list[str]) -> list[tuple[Any, "pd.DataF
 
 
 def _label(part: "pd.DataFrame", axes: list[Axis]) -> str:
-    """Returns a short name of what the combinations of a line share."""
+    """Returns the values that the combinations of a line share."""
     values = {axis.name: tick_text(part[axis.name].iloc[0]) for axis in axes}
     return values_label(values, list(values), {axis.name: axis.label for axis in axes})
 

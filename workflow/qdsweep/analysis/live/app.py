@@ -167,7 +167,7 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
     percent = f"{int(100 * share):3d}%"
     state, name = f"{now.state:8} ", set_cell_size(cut(run.run.label, label), label) + " "
     if now.state == "failed":
-        # The full cause stands below the table.
+        # The full cause is below the table.
         cause = printable(now.cause)
         return [(text, style) for text in (state, name, f"{percent} ", cause)]
     run.curve.refresh()

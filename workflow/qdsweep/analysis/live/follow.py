@@ -106,7 +106,7 @@ def sparkline(points: list[Point], width: int) -> str:
 
 
 def plot(points: list[Point], width: int, height: int, metric: Metric = RANK.drawn) -> str:
-    """Returns the curve as a text plot of so many characters and lines; empty without room."""
+    """Returns the curve as a text plot of these sizes [characters]; empty without room."""
     if len(points) < 2 or width < 24 or height < 5:
         return ""
     import plotext
@@ -132,7 +132,7 @@ def _ticks(low: float, high: float, count: int) -> tuple[list[float], list[str]]
     return places, labels
 
 
-# How long the files of a search are left alone, as a multiple of what reading them took.
+# How long the files of a search are not read, as a multiple of the time to read them.
 SEARCH_EVERY = 20
 
 

@@ -1,6 +1,6 @@
 """Tasks, archives and algorithms in the words of a paper, from resolved experiments.
 
-What a paper on a sweep should cite: exactly what its runs used.
+The citations are exactly those of the parts that the runs used.
 """
 
 import re
@@ -56,7 +56,7 @@ def latex(text: str) -> str:
 
 
 def bibtex(text: str) -> str:
-    """Returns the BibTeX entries of exactly what a text cites, in its order."""
+    """Returns the BibTeX entries that a text cites, in its order."""
     entries = bibliography()
     return "\n\n".join(entries[key] for key in cited(text) if key in entries) + "\n"
 
@@ -73,31 +73,42 @@ def _short(key: str) -> str:
         return key
     for code, letter in _ACCENTS.items():
         fields["author"] = fields["author"].replace(code, letter)
-    names = [author.split(",")[0] for author in fields["author"].split(" and ")]
+    names = [author.split(",")[0].strip("{}") for author in fields["author"].split(" and ")]
     listed = f"{names[0]} et al." if len(names) > 2 else " & ".join(names)
     return f"{listed}, {fields['year']}"
 
 
-# Keys of a family that are no hyper-parameters, or that hold others.
 _PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
+# Keys of a family that are not hyper-parameters, or that hold others.
 _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
-_SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
+SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _BANDIT = "bandit"
+# Phrases of a paper where the title of the key in the models is another one.
+_PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
+_RANKINGS = {
+    "imp": "improvement",
+    "2imp": "two-stage improvement",
+    "rd": "random-direction",
+    "2rd": "two-stage random-direction",
+    "obj": "objective",
+    "2obj": "two-stage objective",
+    "nov": "novelty",
+}
 _SEEDS = {
     "fixed": "with one evaluation seed per run",
-    "iteration": "with a new evaluation seed each iteration",
-    "solution": "with an evaluation seed of its own for each solution",
+    "iteration": "with a new evaluation seed in each iteration",
+    "solution": "with a separate evaluation seed for each solution",
 }
 
 
 def task(run: Run) -> str:
-    """Returns the domain of a run: what it is, its measures, its objectives, its seeds."""
+    """Returns the domain of a run: its kind, measures, objectives and seeds."""
     domain, geometry = domain_of(run.config), run.summary["archive"]
     parts = [domain.phrase(cite(domain.papers), geometry.get("solution_dim"))]
     episodes = run.config["domain"].get("episodes", 1)
     if episodes > 1:
-        parts.append(f"averaged over {episodes} episodes an evaluation")
+        parts.append(f"averaged over {episodes} episodes per evaluation")
     if geometry.get("ranges"):
         names = geometry.get("measures") or [f"measure {i + 1}" for i in range(9)]
         spans = zip(names, geometry["ranges"], strict=False)
@@ -109,7 +120,7 @@ def task(run: Run) -> str:
         parts.append(f"objectives nominally from {short(low)} to {short(high)}")
     if not _is_deterministic(domain):
         seed = domain.evaluation_seed
-        parts.append(_SEEDS.get(str(seed), f"with the evaluation seed {seed}"))
+        parts.append(_SEEDS.get(str(seed), f"with seed {seed} in all evaluations"))
     return ", ".join(parts)
 
 
@@ -120,7 +131,7 @@ def domain_of(config: dict[str, Any]) -> Domain:
 
 
 def _is_deterministic(domain: Domain) -> bool:
-    """Returns whether seeds change nothing: a class of the user's says it of itself."""
+    """Returns whether seeds change nothing; a user's class declares it."""
     return domain.is_deterministic or getattr(_class_of(domain), "is_deterministic", None) is True
 
 
@@ -130,7 +141,7 @@ def _class_of(domain: Domain) -> type | None:
         return None
     try:
         return load_class(domain.type)
-    except Exception:  # whatever its module does: the paragraph says less
+    except Exception:  # a module can raise anything; the paragraph is then shorter
         return None
 
 
@@ -149,8 +160,8 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
 
     Args:
         name: The preset's name.
-        configs: The resolved experiments that use it; what was swept gets all its values.
-        title: What the report calls it; None: as papers do.
+        configs: The resolved experiments that use it; a swept key gets all its values.
+        title: Its label in the report; None: its name in papers.
     """
     models: list[Algorithm] = [read_part("algorithm", config["algorithm"]) for config in configs]
     values: dict[tuple[str, str], list[str]] = {}
@@ -164,22 +175,22 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         before, _, after = phrase.partition("...")
         if options == ["1"]:
             after = _PLURAL.sub(r"\1", after)
-        fact = f"{before.rstrip()} {listed(options, 'or')}{after}".lstrip()
+        fact = f"{before.rstrip()} {listed(options, 'or')}{after}".strip()
         facts.setdefault(kind, []).append(fact)
     title = f"{title or models[0].title or name}{cite(models[0].papers)}"
     own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])
-    text = f"{title} has {listed(own)}." if own else f"{title} was run."
+    text = f"{title} used {listed(own)}." if own else f"{title} was run."
     mixed = listed([_kind_text(kind.partition("#")[0], of) for kind, of in facts.items()])
     if bandit:
         chosen = mixed or "its emitters"
-        text += f" A bandit (UCB1; {', '.join(bandit)}) chooses those that work from {chosen}."
+        text += f" A bandit (UCB1; {', '.join(bandit)}) chose the active ones from {chosen}."
     elif mixed:
-        text += f" In equal numbers these are {mixed}."
+        text += f" In equal numbers these were {mixed}."
     return text
 
 
 def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[str, str], str]:
-    """Returns (kind of emitters, phrase) -> value as text, without what is not set.
+    """Returns (kind of emitters, phrase) -> value as text, without keys that are not set.
 
     The phrase of a key is the title of its field; the value replaces its `...`, or follows it.
 
@@ -189,7 +200,8 @@ def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[st
     """
     texts = {}
     for kind, part, keys in _parts(config, model):
-        titles = _titles() | {key: of.title for key, of in part.model_fields.items() if of.title}
+        own = {key: of.title for key, of in part.model_fields.items() if of.title}
+        titles = _titles() | own | _PHRASES
         for key, value in keys.items():
             if value is None or value == {} or (value == 0 and key not in _MAY_BE_ZERO):
                 continue
@@ -204,16 +216,16 @@ def _parts(
     config: dict[str, Any], model: Algorithm
 ) -> Iterator[tuple[str, type[Model], dict[str, Any]]]:
     """Yields kind of emitters (empty but for several), config model and keys of each part."""
-    algorithm, step = config["algorithm"], _step(config)
+    algorithm, step = config["algorithm"], mutation_scale(config)
     sizes = ["num_emitters", "batch_size"]
-    if ":" in algorithm.get("type", ""):  # what its signature does not name, it is not given
+    if ":" in algorithm.get("type", ""):  # only the keys that its signature names
         sizes = [key for key in sizes if key in parameters(algorithm["type"])[0]]
-    elif "type" in algorithm:  # one emitter by itself
+    elif "type" in algorithm:  # a single emitter
         sizes = ["batch_size"]
     yield "", Experiment, {key: config[key] for key in sizes if key in config}
     if "type" in algorithm and ":" not in algorithm["type"]:
         keys = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
-        # What stands for null: see the models.
+        # The value of null: see the models.
         if keys.get("samples", 0) is None:
             keys["samples"], _ = model.sizes(config["batch_size"])  # type: ignore[union-attr]
         sigma = {key: keys.pop(key) for key in ("sigma",) if key in keys}
@@ -228,11 +240,15 @@ def _parts(
         keys["type"] = keys["type"] if ":" in keys["type"] and not kind else None
         if "es" in keys:
             keys["es"] = STRATEGIES[keys["es"]][0]
-        scales = {key: step for key in _SCALES if keys.get(key, 0) is None}
+        if "ranker" in keys:
+            keys["ranker"] = _RANKINGS.get(keys["ranker"], keys["ranker"])
+        if "restart_rule" in keys:
+            keys["restart_rule"] = _restart_text(keys["restart_rule"])
+        scales = {key: step for key in SCALES if keys.get(key, 0) is None}
         yield kind, type(part), keys | scales
     archive = _with_arguments(algorithm.get("archive", {}))
     if archive.get("learning_rate") is not None and archive.get("threshold_min") is None:
-        archive["threshold_min"] = "at the lower end of the objectives"
+        archive["threshold_min"] = "equal to the lower bound of the objective"
     holder: Model = getattr(model, "archive", model)
     yield "", type(holder), {key: value for key, value in archive.items() if key != "type"}
     scheduler = algorithm.get("scheduler", {})
@@ -240,6 +256,12 @@ def _parts(
         yield _BANDIT, Bandit, {key: scheduler.get(key) for key in ("zeta", "reselect")}
     if algorithm.get("result_archive"):
         yield "", type(model), {"result_archive": "a passive elitist archive"}
+
+
+def _restart_text(rule: str | int) -> str:
+    if isinstance(rule, int):
+        return f"restarts after {rule} iterations"
+    return f"pyribs' {rule} restart rule"
 
 
 @cache
@@ -283,7 +305,15 @@ def _emitters(
     return [(f"{name}#{place}", groups[place], models[place]) for place, name in enumerate(names)]
 
 
-def _step(config: dict[str, Any]) -> float | None:
+def with_step(run: Run) -> dict[str, Any]:
+    """Returns a run's config with the mutation scale that its user's domain has reported."""
+    domain, step = run.config["domain"], run.summary.get("step")
+    if step is None or domain.get("step") is not None:
+        return run.config
+    return run.config | {"domain": domain | {"step": step}}
+
+
+def mutation_scale(config: dict[str, Any]) -> float | None:
     """Returns the mutation scale of the domain; None where only a class that is gone knows it."""
     step = config["domain"].get("step")
     if step is None:

@@ -23,6 +23,7 @@ _KINDS = {
     ".gz": "application/gzip",
     ".jpg": "image/jpeg",
     ".md": "text/markdown",
+    ".pdf": "application/pdf",
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".tex": "application/x-tex",
@@ -42,7 +43,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Download:
-    """A file for download. A file that is too large has no URL: the page says where it is."""
+    """A file for download. A file that is too large has no URL; the page names its folder."""
 
     name: str
     url: str | None
@@ -69,6 +70,18 @@ def download(path: Path, name: str | None = None) -> Download:
     return Download(f"{name}.gz", data_url(content, ".gz"))
 
 
+def printed(stem: Path) -> list[Download]:
+    """Returns the PDF, the SVG and the data of a figure that the page does not show."""
+    pictures = [stem.with_name(f"{stem.name}{end}") for end in (".pdf", ".svg")]
+    for path in pictures:
+        require(path, maker_of(path).first)
+    links = [
+        Download(p.name, data_url(p.read_bytes(), p.suffix) if p.stat().st_size <= _HEAVY else None)
+        for p in pictures
+    ]
+    return [*links, download(stem.with_name(f"{stem.name}.csv"))]
+
+
 def figure_picture(stem: Path, enlarged: float = 1.0) -> Picture:
     """Returns a figure: its SVG, or its PNG where that is lighter and the SVG is heavy.
 
@@ -90,7 +103,7 @@ def _svg_size(path: Path) -> tuple[int, int]:
     text = path.read_text(encoding="utf-8", errors="replace")
     sizes = [re.search(rf'\b{side}="([\d.]+)pt"', text[:2000]) for side in ("width", "height")]
     if None in sizes or not text.rstrip().endswith("</svg>"):
-        raise damaged(path, ValueError("it is torn"))
+        raise damaged(path, ValueError("it is truncated"))
     width, height = (round(float(size[1]) * 4 / 3) for size in sizes if size)
     return width, height
 
@@ -121,6 +134,8 @@ def _jpeg(image: "Image", size: tuple[int, int]) -> Picture:
     return Picture(data_url(buffer.getvalue(), ".jpg"), image.width, image.height)
 
 
+# Figures that are in the page in another form, or as parts of others: only their files are there.
+_TWINS = ("overview", "learning_curves", "parallel_coordinates", "search_coordinates")
 _ENLARGED = 1.5  # letters of 7.5 points are then as large as the text
 _FILMS = 4_500_000  # bytes of animations in a page, at most
 
@@ -129,7 +144,8 @@ _FILMS = 4_500_000  # bytes of animations in a page, at most
 class Shown:
     """A figure in the page, with its data and the command that draws it again.
 
-    One without a picture is not drawn; its caption says why.
+    One without a picture is not drawn, and its caption has the reason. Or it has files only,
+    because the page has an interactive figure of the same data.
     """
 
     name: str
@@ -139,13 +155,21 @@ class Shown:
     files: list[Download]
     command: str
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether the page has its picture, or the reason why there is none."""
+        return self.picture is not None or not self.files
+
 
 @dataclass(frozen=True)
 class Film:
-    """An animation, behind its last frame until a reader asks for it."""
+    """An animation, which a reader opens.
+
+    `still`: its last frame; None where a figure of the page has that.
+    """
 
     title: str
-    still: Picture
+    still: Picture | None
     picture: Picture
 
 
@@ -182,12 +206,13 @@ def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
                 sections.setdefault(entry["section"], []).append(left_out)
                 continue
             only = f" --only {name}" if stage == "plot" else ""
+            is_twin = name.startswith(_TWINS)
             shown = Shown(
                 name,
                 entry["title"],
                 entry["caption"],
-                figure_picture(path, enlarged),
-                [download(path.with_name(f"{name}.csv"))],
+                None if is_twin else figure_picture(path, enlarged),
+                printed(path) if is_twin else [download(path.with_name(f"{name}.csv"))],
                 f"qdsweep {stage} {sweep.name}{only}",
             )
             sections.setdefault(entry["section"], []).append(shown)
@@ -202,7 +227,7 @@ def films(data: SweepData) -> Films:
     for run, group in groups.items():  # in the sweep's order
         path = sweep.evolution / f"{run}.gif"
         if path.exists():
-            titles[path] = f"{group}: how the archive filled"
+            titles[path] = f"{group}: archive over time"
     index = sweep.rollouts / "rollouts.json"
     if index.exists():
         entries = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
@@ -214,8 +239,9 @@ def films(data: SweepData) -> Films:
         size += path.stat().st_size
         if size <= _FILMS:
             still = last_frame(path)
-            url = data_url(path.read_bytes(), ".gif")
-            shown.append(Film(title, still, Picture(url, still.width, still.height)))
+            picture = Picture(data_url(path.read_bytes(), ".gif"), still.width, still.height)
+            is_stilled = path.parent == sweep.evolution
+            shown.append(Film(title, None if is_stilled else still, picture))
     stages = dict.fromkeys(path.parent.name for path in titles)
     commands = [f"qdsweep {stage} {sweep.name}" for stage in stages]
     return Films(shown, len(titles) - len(shown), commands)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.statistics import MIN_SEEDS
-from qdsweep.analysis.tables.groups import best_and_tied, format_metric, unequal_budgets
+from qdsweep.analysis.tables.groups import best_and_tied, format_metric
 from qdsweep.metrics import Metric
 from qdsweep.search.levels import count_candidates, search_cost
 from qdsweep.text import (
@@ -21,7 +21,7 @@ from qdsweep.text import (
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_SCORE_SCALES = 6  # more are for the tables
+MAX_SCORE_SCALES = 6  # more are only in the tables
 
 
 def headline(data: SweepData) -> str:
@@ -39,31 +39,45 @@ def headline(data: SweepData) -> str:
     if plan.levels:
         text += (
             f" They are the finalists of a search among {count_candidates(plan.levels)} settings,"
-            f" which took {number(search_cost(plan.levels))} {plan.unit} in all."
+            f" which used {number(search_cost(plan.levels))} {plan.unit} in all."
         )
     partial = int((data.summary["status"] == "partial").sum())
     if partial:
-        text += f" {plural(partial, 'row')} of unfinished runs, taken at where they are."
+        verb = "belongs" if partial == 1 else "belong"
+        text += (
+            f" {plural(partial, 'row')} {verb} to unfinished runs and {_have(partial)} the current"
+            " values."
+        )
     missing = len(data.summary) - len(data.with_results)
     if missing:
-        text += f" {plural(missing, 'row')} without results: the data leave them out."
+        text += (
+            f" {plural(missing, 'row')} {_have(missing)} no results and {_are(missing)} left out."
+        )
     others = {row.run for row in plan.rows if row.imported}
     if others:
-        text += f" {plural(len(others), 'run')} of others, imported."
+        text += f" {plural(len(others), 'run')} {_are(len(others))} imported."
     best = [data.best(groups, 1)[0] for groups in data.score_scales.values() if len(groups) > 1]
     if 0 < len(best) <= MAX_SCORE_SCALES:
         metric = _compared(data)
         texts = dict(zip(data.table["group"], format_metric(data.table, metric), strict=True))
-        noun = " is that" if len(best) == 1 else "s are those"
+        verb = "is that" if len(best) == 1 else "are those"
+        means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} mean {metric.phrase}{noun} of {scores}"
+        text += f" The {data.rank.extreme} {means} {verb} of {scores}"
         text += f"{_not_told(data, best)}."
     text += _confirmed(data)
-    text += unequal_budgets(plan, data.table, data.score_scales)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
     return text
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _compared(tables: Tables) -> Metric:
@@ -84,8 +98,8 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
 def _not_told(tables: Tables, best: list[str]) -> str:
     """Returns which of the best groups do not differ significantly from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
-        few = min(tables.counts(best))
-        return f"; n = {few} cannot decide, so nothing is tested: that takes {MIN_SEEDS} seeds"
+        few = plural(min(tables.counts(best)), "seed")
+        return f". With {few} per group no test is possible"
     _, tied = best_and_tied(
         tables.rank, tables.metrics, tables.summary, tables.table, tables.score_scales
     )
@@ -97,11 +111,14 @@ def _not_told(tables: Tables, best: list[str]) -> str:
     if not doubtful:
         return ""
     which = "" if len(best) == 1 else f" ({listed(doubtful)})"
-    return f", not told from others at 5 %{which} by Welch's test with Holm's correction"
+    return (
+        f", not significantly different from others{which} (5 %, Welch's t-test with Holm's"
+        " correction)"
+    )
 
 
 def _confirmed(data: SweepData) -> str:
-    """Returns a sentence on the winners on unseen seeds; empty if none was run again."""
+    """Returns a sentence on the winners on held-out seeds; empty if none was run again."""
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return ""
@@ -110,7 +127,7 @@ def _confirmed(data: SweepData) -> str:
     if not 0 < len(score_scales) <= MAX_SCORE_SCALES:
         return ""
     seeds = seeds_text(row["values"]["seed"] for row in data.confirming)
-    return f" On the unseen {seeds}, {'; '.join(_held(data, rows) for rows in score_scales)}."
+    return f" On the held-out {seeds}, {'; '.join(_held(data, rows) for rows in score_scales)}."
 
 
 def _held(tables: Tables, rows: "pd.DataFrame") -> str:
@@ -126,11 +143,11 @@ def _held(tables: Tables, rows: "pd.DataFrame") -> str:
     unit = " %" if metric.percent else ""
     text = (
         f"{best['group']} has a mean {metric.phrase} of {unseen}{unit}"
-        f" ({plural(int(best['unseen_n']), 'seed')}), where the seeds that chose it gave"
-        f" {own}{unit}"
+        f" ({plural(int(best['unseen_n']), 'seed')}), compared with {own}{unit} on the seeds that"
+        " selected it"
     )
     if len(rows) == 1:
         return text
     if best["group"] == chosen["group"]:
-        return f"{text}, and stays the best of the {len(rows)} winners"
-    return f"{text}, and is the best of the {len(rows)} winners in place of {chosen['group']}"
+        return f"{text}, and is still the best of the {len(rows)} winners"
+    return f"{text}, and replaces {chosen['group']} as the best of the {len(rows)} winners"

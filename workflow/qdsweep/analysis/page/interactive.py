@@ -69,9 +69,9 @@ def parallel_coordinates(
             }
         )
     caption = (
-        f"A line per {what}: its swept values and, at the right and as its colour, the mean over"
-        " its runs of the final score. Drag a box over lines to keep only those (with Shift: those"
-        " in all boxes); double-click to have all back."
+        f"Each line is one {what} with its swept values. Its end and colour show the final score,"
+        " mean over its runs. Drag a box over lines to keep only these lines. With Shift, several"
+        " boxes keep the lines in all of them. Double-click to show all lines again."
     )
     if len(traces) < len(combined.table):
         caption += f" Shown: the best {len(traces)} of {plural(len(combined.table), what)}."
@@ -121,7 +121,7 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
     }
 
 
-MAX_LINES = 28  # there are so many pairs of colour and dash
+MAX_LINES = 28  # the number of pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
 # legend.DASHES and legend.MARKERS, as plotly calls them.
@@ -148,7 +148,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
     figures = []
     for place, (about, groups) in enumerate(_parts(data.panels)):
         views, caption = _learning_curves(data, groups)
-        title = f"Interactive learning curves{about}"
+        title = f"Learning curves{about}"
         figures.append(Interactive(f"curves-{place + 1}", title, caption, views))
     if data.search is not None:
         return [*figures, *_of_settings(data.search)]
@@ -165,7 +165,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
                 return Label(row["group"], swept)
 
             drawn, caption = parallel_coordinates(combined, label)
-            title = f"Interactive parallel coordinates{about}"
+            title = f"Parallel coordinates{about}"
             figures.append(_coordinates(place + 1, title, caption, drawn))
     return figures
 
@@ -185,8 +185,8 @@ def _of_settings(search: Searched) -> list[Interactive]:
 
     drawn, caption = parallel_coordinates(combined, label, "setting")
     if pale:
-        caption += " Pale: settings that stopped earlier, with the score of then."
-    return [_coordinates(1, "Interactive parallel coordinates", caption, drawn)]
+        caption += " Pale: settings that stopped earlier, with the score at that time."
+    return [_coordinates(1, "Parallel coordinates", caption, drawn)]
 
 
 def _coordinates(
@@ -215,14 +215,14 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
     """Returns the views and the caption of learning curves."""
     shown = tables.best(groups, MAX_LINES)
     views = {}
-    for view in page_views(tables.rank, tables.metrics):
+    for view in page_views(tables):
         lines = curve_lines(tables, shown, view)
         if is_defined(lines) and constant(lines) is None:
             name = f"{view.metric.heading} over {view.over.title().lower()}"
             views[name] = _as_json(*_draw(view, tables, lines))
     caption = (
-        f"Lines and bands: {tables.band_text(shown)}. Point at a line for its values;"
-        " click a name to hide its line, twice to see it alone."
+        f"Lines and bands: {tables.band_text(shown)}. Point at a line to see its values. Click a"
+        " name to hide its line. Double-click it to show only that line."
     )
     if len(shown) < len(groups):
         caption += f" Shown: the best {len(shown)} of {len(groups)} groups."
@@ -304,7 +304,7 @@ def _look(mark: Mark, points: int) -> dict[str, Any]:
 
 
 def _thin(count: int) -> np.ndarray:
-    """Returns the places of at most `_POINTS` of so many points, first and last included."""
+    """Returns the places of at most `_POINTS` of `count` points, first and last included."""
     return np.unique(np.linspace(0, count - 1, _POINTS).round().astype(int))
 
 

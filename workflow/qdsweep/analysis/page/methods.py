@@ -62,9 +62,9 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
     ]
     own = listed(versions.get("qdsweep", ["of an unknown version"]))
     workflow = " ".join(["Snakemake", *installed_versions(["snakemake"]).values()])
+    workflow += cite(["moelder2021sustainable"])
     return (
-        f"Runs were made by qdsweep {own} under {workflow}{cite(['moelder2021sustainable'])}"
-        f" with {listed(used)}."
+        f"Runs were computed by qdsweep {own}{cite(['qdsweep'])} with {listed([workflow, *used])}."
     )
 
 
@@ -83,8 +83,8 @@ def hardware(
     hosts = {attempt["host"] for summary in summaries for attempt in summary.get("attempts", [])}
     workers = sorted({int(summary.get("workers") or 1) for summary in summaries})
     noun = "process" if workers == [1] else "processes"
-    text = f"Each run had {listed([str(n) for n in workers], 'or')} worker {noun};"
-    text += f" all together took {core_time(core_seconds + sum(further.values()))}"
+    text = f"Each run used {listed([str(n) for n in workers], 'or')} worker {noun}."
+    text += f" All runs together took {core_time(core_seconds + sum(further.values()))}"
     parts = [f"{core_time(spent)} of it for {what}" for what, spent in further.items() if spent]
     if parts:
         text += f" ({listed(parts)})"
@@ -93,7 +93,7 @@ def hardware(
     if hosts == {socket.gethostname()}:
         text += f" ({_processor()})"
     if {summary.get("cpu_baseline") for summary in summaries} == {"avx2"}:
-        text += ", with no instructions beyond AVX2"
+        text += ", without instructions beyond AVX2"
     return f"{text}."
 
 
@@ -110,7 +110,7 @@ def _processor() -> str:
 
 
 def confirmation(data: SweepData) -> tuple[str, list[dict[str, Any]]]:
-    """Returns a sentence on the winners of each task on unseen seeds, and their summary.json."""
+    """Returns a sentence on the winners of each task on held-out seeds, and their summary.json."""
     rows = data.confirming
     groups = len({row["group"] for row in rows})
     which = "The best group was" if groups == 1 else f"The best {groups} groups were"
@@ -118,8 +118,8 @@ def confirmation(data: SweepData) -> tuple[str, list[dict[str, Any]]]:
         which = f"The best groups of each task, {groups} in all, were"
     seeds = seeds_text(row["values"]["seed"] for row in rows)
     sentence = (
-        f"{which} run again with the unseen {seeds}, which takes the bias of the selection"
-        f" out{cite(['cawley2010overfitting'])}."
+        f"{which} run again with the held-out {seeds}, which removes the selection"
+        f" bias{cite(['cawley2010overfitting'])}."
     )
     return sentence, read_summaries(data, dict.fromkeys(row["id"] for row in rows))
 
@@ -135,9 +135,9 @@ def correction(data: SweepData) -> tuple[str, float]:
     times = settings.times
     what = f"means of {times} new evaluations" if times > 1 else "values of one new evaluation"
     sentence = (
-        f"Corrected archives{cite(['flageat2024uncertain'])} hold the elites with the {what} of"
-        f" each ({number(times * elites)} evaluations in all, of fresh seeds drawn from"
-        f" the seed {settings.seed}); where several fall into one cell, the best stays."
+        f"Corrected archives{cite(['flageat2024uncertain'])} contain the elites with the {what} of"
+        f" each ({number(times * elites)} evaluations in all, with fresh seeds drawn from seed"
+        f" {settings.seed}). If several elites fall into one cell, the best one is kept."
     )
     return sentence, sum(core_seconds_of(run, settings) for run in corrected)
 
@@ -161,14 +161,14 @@ def imported(rows: Iterable[Row], data: SweepData) -> str:
         for group, sources in configs.items()
     ]
     return (
-        f"Results of {listed(parts)} were not computed by us: their elites were imported, and"
-        " measured as ours."
+        f"Results of {listed(parts)} were computed elsewhere. Their elites were imported and"
+        " measured in the same way."
     )
 
 
 @dataclass(frozen=True)
 class Methods:
-    """The paragraph as plain text and as LaTeX, and the BibTeX of what it cites."""
+    """The paragraph as plain text and as LaTeX, and the BibTeX of its citations."""
 
     text: str
     latex: str
@@ -180,7 +180,7 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
 
     Args:
         data: The sweep.
-        shown: Names of the sheets with values, which tell what statistics were used.
+        shown: Names of the tables with values. They show which statistics were used.
     """
     others, runs = [row for row in data.plan.rows if row.imported], data.median_runs
     own = data.of(group for group in data.series if group not in data.plan.imported_groups)
@@ -193,13 +193,13 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
     if "corrected" in shown:
         corrected, seconds = correction(own)
     spent = {
-        "the unseen seeds": sum(map(core_seconds, confirming)),
+        "the held-out seeds": sum(map(core_seconds, confirming)),
         "the corrected archives": seconds,
     }
     domains = [descriptions.domain_of(run.config) for run in runs.values()]
     sentences = [
         _tasks(runs),
-        f"Elites are kept in {listed(_distinct(runs, descriptions.archive), 'or')}.",
+        f"Elites were stored in {listed(_distinct(runs, descriptions.archive), 'or')}.",
         *_algorithms(runs, data.called.labels),
         how_searched(data),
         _budget(own),
@@ -217,23 +217,16 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
 
 def _tasks(runs: dict[str, Run]) -> str:
     tasks = _distinct(runs, descriptions.task)
-    return f"The task{' is' if len(tasks) == 1 else 's are:'} {'; '.join(tasks)}."
+    return f"The task{' was' if len(tasks) == 1 else 's were:'} {'; '.join(tasks)}."
 
 
 def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     """Returns a sentence for each algorithm."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
-        configs.setdefault(str(run.config["algorithm"]["name"]), []).append(_resolved(run))
+        name = str(run.config["algorithm"]["name"])
+        configs.setdefault(name, []).append(descriptions.with_step(run))
     return [descriptions.algorithm(name, used, titles.get(name)) for name, used in configs.items()]
-
-
-def _resolved(run: Run) -> dict[str, Any]:
-    """Returns a run's config with the mutation scale that its user's domain has reported."""
-    domain, step = run.config["domain"], run.summary.get("step")
-    if step is None or domain.get("step") is not None:
-        return run.config
-    return run.config | {"domain": domain | {"step": step}}
 
 
 def _budget(data: SweepData) -> str:
@@ -251,25 +244,24 @@ def _budget(data: SweepData) -> str:
     seeds = {row.values.get("seed", "") for row in rows} - {""}
     seeds = seeds or {str(run.config["seed"]) for run in data.median_runs.values()}
     groups = f"each of the {len(counts)} groups" if len(counts) > 1 else "the group"
-    return f"Each run had {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
+    return f"Each run used {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
 
 
 def _figures_of_merit(tables: Tables) -> str:
     score = f"the QD score{cite(['pugh2016quality'])} (the sum, over all elites, of the"
     score += " objective minus the lower end of its nominal range"
+    score += ")"
     if tables.table[f"{NORM_QD_SCORE}_n"].any():
-        score += "; normalised: divided by the number of cells), coverage"
-    else:
-        score += ")"
+        score += " divided by the number of cells, coverage"
     return (
-        f"We report {score} and the best objective, as mean ± standard error over the seeds,"
-        " which are the unit of replication."
+        f"We report {score} and the best objective, as mean ± standard error over seeds. The seed"
+        " is the unit of replication."
         + ("" if tables.rank is RANK else f" Groups are ranked by the {tables.rank.phrase}.")
     )
 
 
 def _statistics(tables: Tables, shown: set[str]) -> list[str]:
-    """Returns what the tables of the sweep have besides means and standard errors."""
+    """Returns sentences on the statistics other than means and standard errors."""
     agarwal, newcombe = cite(["agarwal2021deep"]), cite(["newcombe2006confidence"])
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])
     tukey, mann = cite(["tukey1963less"]), cite(["mann1947test"])
@@ -278,16 +270,16 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
     enough = sum(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.series)))
     interval = f" with Newcombe's 95 % interval{newcombe}" if enough > 1 else ""
     sentences = {
-        "comparisons": f"Groups were compared in pairs by Welch's t test{welch} with Holm's"
+        "comparisons": f"Groups were compared in pairs by Welch's t-test{welch} with Holm's"
         f" correction{holm}, by the Mann-Whitney U test{mann} without a correction, and by the"
         f" probability of improvement{agarwal}{interval}.",
         "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of"
         f" {task_score(tables.rank).phrase}, the tasks being strata.",
-        "importance": f"How much each swept value matters was asked by PED-ANOVA{ped} and"
-        f" fANOVA{fanova}, as Optuna{cite(['akiba2019optuna'])} has them, beside shuffled scores.",
+        "importance": f"The importance of each swept parameter was computed by PED-ANOVA{ped} and"
+        f" fANOVA{fanova} in Optuna{cite(['akiba2019optuna'])}, and compared with shuffled scores.",
     }
     intervals = (
-        f"Interquartile means{agarwal} have 95 % intervals of Student's t with a winsorised"
+        f"Interquartile means{agarwal} have 95 % intervals by Student's t with a winsorised"
         f" standard error{tukey}."
     )
     known = enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any()

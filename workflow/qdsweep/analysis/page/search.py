@@ -1,15 +1,11 @@
 """The section of the page on a search: its plan, its winner, and warnings."""
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
-from qdsweep.analysis.page.gallery import Shown
 from qdsweep.analysis.search import Searched, ancestors, level_text
-from qdsweep.analysis.sheet import Sheet
-from qdsweep.analysis.tables.search import TABLES
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.search.levels import search_cost, share_of_whole
 from qdsweep.text import (
@@ -21,10 +17,6 @@ from qdsweep.text import (
     seeds_text,
 )
 
-if TYPE_CHECKING:
-    from qdsweep.analysis.page.gallery import Download
-
-SECTION = "Search"
 _NAMED = 5  # settings that failed, one by one
 _DRAWS = {
     "random": ("drawn at random", "bergstra2012random"),
@@ -45,47 +37,30 @@ class SearchSection:
     Attributes:
         text: Sentences.
         warnings: Reasons to doubt the results, a sentence or two each.
-        sheets: Its tables with their files.
-        figures: Its figures.
     """
 
     text: list[str]
-    warnings: list[str] = field(default_factory=list)
-    sheets: "list[tuple[Sheet, list[Download]]]" = field(default_factory=list)
-    figures: list[Shown] = field(default_factory=list)
+    warnings: list[str]
 
 
-def search_section(
-    data: SweepData,
-    sheets: "list[tuple[Sheet, list[Download]]]",
-    sections: dict[str, list[Shown]],
-) -> SearchSection | None:
-    """Returns the section of a search; None where the sweep has none.
-
-    Args:
-        data: The sweep.
-        sheets: All tables of the page.
-        sections: All figures of the page, by section.
-    """
+def search_section(data: SweepData) -> SearchSection | None:
+    """Returns the section of a search; None where the sweep has none."""
     search, keys = data.search, data.plan.search
     if search is None or keys is None or not search.placed:
         return None
-    tables = {sheet.name: (sheet, files) for sheet, files in sheets}
     return SearchSection(
-        [plan_text(search, keys), winner_text(search), luck_text(data, search)],
+        [plan_text(search, keys), winner_text(search), overestimation_text(data, search)],
         [*_early(keys), *rank_warnings(search), *_failed(search)],
-        [tables[name] for name in TABLES if name in tables and tables[name][0].rows],
-        sections.get(SECTION, []),
     )
 
 
 def plan_text(search: Searched, keys: Search) -> str:
-    """Returns the plan of a search, and its cost relative to running every setting whole."""
+    """Returns the plan of a search, and its cost relative to the whole budget for every setting."""
     first, how, count = search.levels[0], _how(keys), len(search.last)
-    spent = f"{number(search_cost(search.levels))} {search.unit} in all"
+    spent = f"The search used {number(search_cost(search.levels))} {search.unit} in all"
     if search.is_pbt:
         return (
-            f"{how} of {plural(first.places, 'place')} over {len(search.levels)} generations of"
+            f"{how} of {plural(first.places, 'member')} over {len(search.levels)} generations of"
             f" {number(first.budget)} {search.unit}. {spent}."
         )
     text = f"{how} of {plural(count, 'setting')}"
@@ -99,14 +74,14 @@ def plan_text(search: Searched, keys: Search) -> str:
         text += f": {listed(steps)}"
     share = share_of_whole(search.levels, count)
     if share != 1:
-        spent += f", {number(100 * share)} % of running every setting whole with one seed"
+        spent += f", {number(100 * share)} % of the cost of the whole budget for every setting"
     return f"{text}. {spent}."
 
 
 def winner_text(search: Searched) -> str:
-    """Returns who won, and by how much."""
+    """Returns the best setting and its lead."""
     if not search.finalists:
-        return "No setting came to the end: all of them failed."
+        return "No setting reached the whole budget: all of them failed."
     best, *others = search.finalists
     seeds = [seed for seed in best.level.seeds if seed]
     of = f", the mean over {seeds_text(seeds)}" if len(seeds) > 1 else ""
@@ -135,14 +110,14 @@ def schedule_text(search: Searched) -> str:
     return "; ".join(parts)
 
 
-def luck_text(data: SweepData, search: Searched) -> str:
-    """Returns how much of the winner's score was luck of the choice, if that is known."""
+def overestimation_text(data: SweepData, search: Searched) -> str:
+    """Returns by how much the winner's score is too high, if that is known."""
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return (
-            f"That score is of the seeds that chose it among {plural(len(search.last), 'setting')},"
-            " so a part of it is luck. The key confirm of the sweep file, such as"
-            " {top: 1, seeds: [101, 110]}, runs it again with unseen seeds and says how much."
+            f"The same seeds selected it from {plural(len(search.last), 'setting')}, so the score"
+            " is too high on average. To measure by how much, run it again with held-out seeds: add"
+            " the key confirm, such as {top: 1, seeds: [101, 110]}, to the sweep file."
         )
     confirmed = confirmed.dropna(subset=["unseen_mean"])
     if confirmed.empty:
@@ -153,12 +128,13 @@ def luck_text(data: SweepData, search: Searched) -> str:
     unseen = mean_and_error(row["unseen_mean"], row["unseen_se"], decimals)
     own = number(row["sweep_mean"], decimals)
     lost = search.metric.sign * (row["sweep_mean"] - row["unseen_mean"])
-    text = f"On the unseen {seeds} it has {unseen}, where the seeds that chose it gave {own}"
+    text = f"On the held-out {seeds} it has {unseen}, compared with {own} on the seeds that"
+    text += " selected it."
     if lost <= 0:
-        return f"{text}: no luck of the choice is seen in its score."
+        return f"{text} Its score was not overestimated."
     share = f", {number(100 * lost / abs(row['sweep_mean']))} %" if row["sweep_mean"] else ""
     doubt = ", within the standard error" if lost < row["unseen_se"] else ""
-    return f"{text}: {number(lost, decimals)} of it{share}, was luck of the choice{doubt}."
+    return f"{text} Its score was overestimated by {number(lost, decimals)}{share}{doubt}."
 
 
 def how_searched(data: SweepData) -> str:
@@ -177,8 +153,8 @@ def how_searched(data: SweepData) -> str:
     if search.is_pbt:
         first = search.levels[0]
         text = (
-            f"Settings were changed in mid-run by {_cited(search, keys)}: {first.places} members,"
-            f" first {what}{cite([paper])}, and {len(search.levels)} generations of"
+            f"Settings were changed during the runs by {_cited(search, keys)} with {first.places}"
+            f" members, first {what}{cite([paper])}, and {len(search.levels)} generations of"
             f" {number(first.budget)} {search.unit}"
         )
     elif len(search.levels) <= 4:
@@ -193,7 +169,7 @@ def how_searched(data: SweepData) -> str:
     if failed:
         where += f"; {plural(failed, 'setting')} failed and ranked last"
     total = number(search_cost(search.levels))
-    return f"{text}, {where}; that took {total} {search.unit} in all."
+    return f"{text}, {where}. The search used {total} {search.unit} in all."
 
 
 def _how(keys: Search) -> str:
@@ -231,8 +207,8 @@ def _early(keys: Search) -> list[str]:
     if keys.halving is None or keys.halving.shares[0] >= EARLIEST:
         return []
     return [
-        f"The first rung had {keys.halving.shares[0]} of the budget. Small batches and large steps"
-        f" often lead so early and lose in the end; {EARLIEST} or more chooses better."
+        f"The first rung had {keys.halving.shares[0]} of the budget. So early, small batches and"
+        f" large steps often lead, but lose later. A share of {EARLIEST} or more chooses better."
     ]
 
 
@@ -246,5 +222,5 @@ def _failed(search: Searched) -> list[str]:
         for trial in failures
     ]
     more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
-    verb = "failed, and ranks last" if len(failures) == 1 else "failed, and rank last"
+    verb = "failed and ranks last" if len(failures) == 1 else "failed and rank last"
     return [f"{plural(len(failures), 'setting')} {verb}: {'; '.join(named[:_NAMED] + more)}."]

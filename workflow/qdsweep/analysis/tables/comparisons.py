@@ -1,10 +1,11 @@
 """Tests between groups of one scale, corrected for the number of pairs.
 
-`comparisons` has all pairs of a scale; `factors` has pairs that differ in one swept name only.
+`comparisons` has all pairs of a scale. `factors` has the pairs that differ in one swept parameter
+only.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,8 +105,8 @@ def compare(
 ) -> Pairs:
     """Tests pairs of groups by Welch's t, corrected by Holm's method for all of them.
 
-    Groups of fewer than `MIN_SEEDS` runs are left out, and pairs that have a run in common, at
-    another budget: their results are not independent.
+    Groups of fewer than `MIN_SEEDS` runs are left out. So are pairs that have a run in common, at
+    different budgets, as their results are not independent.
 
     Args:
         groups: Their results.
@@ -130,7 +131,7 @@ def compare(
 HEADINGS = (
     "Higher mean",
     "Lower mean",
-    "n",
+    "Seeds",
     "Difference",
     "P(higher > lower) [95 %]",
     "p (Welch)",
@@ -166,7 +167,7 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
 
 
 def pair_cells(records: Records, called: Callable[[str], str]) -> list[list[Cell]]:
-    """Returns a row of the table, `HEADINGS`, for each record; `called`: what a reader calls it."""
+    """Returns a row of the table, `HEADINGS`, for each record; `called`: group -> its label."""
     differences, errors = ([r[name] for r in records] for name in ("difference", "difference_se"))
     decimals = common_decimals(differences, errors)
     return [_cells(record, decimals, called) for record in records]
@@ -179,11 +180,11 @@ def _cells(record: dict[str, Any], decimals: int, called: Callable[[str], str]) 
         low = high = math.nan
     equal = math.isclose(record["mean_higher"], record["mean_lower"], rel_tol=1e-12)
     rank_p = record["mann_whitney_p"]
-    rank_text = f"{_counts(record)} cannot decide" if _is_open(record) else p_value(rank_p)
+    rank_text = "too few seeds" if _is_open(record) else p_value(rank_p)
     return [
         text_cell(called(record["higher"])),
         text_cell(called(record["lower"]) + (" (equal)" if equal else "")),
-        number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
+        number_cell(_counts(record), record["n_higher"]),
         number_cell(number(record["difference"], decimals), record["difference"]),
         number_cell(with_interval(value, low, high, decimals=2), value),
         *(number_cell(p_value(record[name]), record[name]) for name in ("welch_p", "holm_p")),
@@ -191,17 +192,17 @@ def _cells(record: dict[str, Any], decimals: int, called: Callable[[str], str]) 
     ]
 
 
+def _counts(record: dict[str, Any]) -> str:
+    counts = record["n_higher"], record["n_lower"]
+    return ", ".join(map(str, counts if counts[0] != counts[1] else counts[:1]))
+
+
 def _is_open(record: dict[str, Any]) -> bool:
     return least_mann_whitney(record["n_higher"], record["n_lower"]) > ALPHA
 
 
-def _counts(record: dict[str, Any]) -> str:
-    counts = sorted({record["n_higher"], record["n_lower"]})
-    return f"n = {', '.join(map(str, counts))}"
-
-
 def few_text(records: Records, tests: int) -> str:
-    """Returns what too few seeds mean for these pairs; nothing where all have enough.
+    """Returns the consequences of too few seeds for these pairs; nothing where all have enough.
 
     Args:
         records: The pairs.
@@ -209,23 +210,19 @@ def few_text(records: Records, tests: int) -> str:
     """
     text = ""
     if any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records):
-        text += f" Intervals are given from {ENOUGH_SEEDS} seeds on."
-    open_ones = [record for record in records if _is_open(record)]
-    if open_ones:
-        most = max(open_ones, key=lambda r: r["n_higher"] * r["n_lower"])
-        text += cannot_decide(most["n_higher"], most["n_lower"], tests)
-        text += " Welch's p then rests on normal scores, which so few cannot show."
+        text += f" Intervals need {ENOUGH_SEEDS} seeds."
+    if any(_is_open(record) for record in records):
+        text += seeds_needed(tests)
+        text += " With fewer seeds, Welch's p relies on normal scores, which cannot be checked."
     return text
 
 
-def cannot_decide(first: int, second: int, tests: int) -> str:
-    """Returns why too few runs of two groups decide nothing, and how many are needed."""
-    counts = f"n = {first}" if first == second else f"n = {first} and {second}"
+def seeds_needed(tests: int) -> str:
+    """Returns how many seeds each of the two tests needs."""
     enough, corrected = seeds_to_decide(1), seeds_to_decide(tests)
-    least = least_mann_whitney(first, second)
     text = (
-        f" {counts} cannot decide: no Mann-Whitney p of so few is below {number(least, 3)}, however"
-        f" far apart they are; it takes {enough} seeds each"
+        f" Welch's t-test needs {MIN_SEEDS} seeds per group. The Mann-Whitney U test needs {enough}"
+        f" to reach p < {number(ALPHA, 2)}"
     )
     if corrected > enough:
         text += f", or {corrected} with a correction for {plural(tests, 'pair')}"
@@ -248,8 +245,10 @@ def write_comparisons(
 
     records: Records = []
     rows: list[list[Cell]] = []
-    most, left_out, few = 0, False, [0]
-    for scale, task, metric, groups in tasks(rank, summary, score_scales):
+    most, left_out = 0, False
+    scales = tasks(rank, summary, score_scales)
+    compared = {metric for _, _, metric, _ in scales}
+    for scale, task, metric, groups in scales:
         pairs = compare(groups, metric.sign)
         shown = pairs.keep(np.maximum(pairs.first, pairs.second) < SHOWN_GROUPS)
         listed = pair_records(groups, shown, metric.sign)
@@ -258,9 +257,10 @@ def write_comparisons(
         records += [{"scale": scale, "metric": metric.column, **record} for record in listed]
         most = max(most, len(pairs.holm))
         left_out = left_out or len(shown.holm) < len(pairs.holm)
-        few += sorted(len(runs.scores) for runs in groups.values())[-2:-1]
     heads = ["Task"] if len(score_scales) > 1 else []
-    note = _pairs_note(rank, left_out) + few_text(records, most) if rows else _none_note(max(few))
+    note = NOTHING_TESTED
+    if rows:
+        note = _pairs_note(rank, compared, left_out) + few_text(records, most)
     sheet = Sheet(
         "comparisons",
         "Differences between groups",
@@ -278,7 +278,7 @@ def tasks(
 ) -> list[tuple[str, str, Metric, dict[str, Runs]]]:
     """Returns each scale, its short name, the metric it compares in, and its groups' results.
 
-    The short name is empty where there is one scale alone.
+    The short name is empty where there is only one scale.
     """
     summary = in_percent(summary)
     names = short_names(list(score_scales)) if len(score_scales) > 1 else [""] * len(score_scales)
@@ -291,37 +291,40 @@ def tasks(
     return scales
 
 
-def tests_text(rank: Metric, family: str) -> str:
-    """Returns what pairs are ordered by, and how they are tested; `family`: corrected for it."""
+def tests_text(rank: Metric, family: str, compared: Collection[Metric]) -> str:
+    """Returns a text on the tests of pairs.
+
+    Args:
+        rank: The metric that groups are ranked by.
+        family: The pairs that are corrected for.
+        compared: The metrics that scales are compared in.
+    """
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
+    mixed = any(metric is not rank for metric in compared)
     return (
-        f"by the difference of the mean {rank.phrase}{without if rank.instead else ''}. p: Welch's"
-        f" t test, two-sided; corrected by Holm's method for {family}; the Mann-Whitney U test, not"
-        " corrected. P(higher > lower): probability that a run of the one is"
-        f" {'worse' if rank.smaller else 'better'} than a run of the other, with its 95 % interval."
-        " The unit of replication is the seed; groups of fewer than"
-        f" {MIN_SEEDS} are not tested."
+        f"Difference: of the mean {rank.phrase}{without if mixed else ''}. p: two-sided"
+        f" Welch's t-test, the same corrected by Holm's method for {family}, and the Mann-Whitney U"
+        " test, not corrected. P(higher > lower): probability that a run of the first group is"
+        f" {'worse' if rank.smaller else 'better'} than one of the second, with its 95 % interval."
+        " The unit of replication is the seed."
     )
 
 
-def _pairs_note(rank: Metric, left_out: bool) -> str:
+def _pairs_note(rank: Metric, compared: Collection[Metric], left_out: bool) -> str:
     family = "all pairs of the domain, archive and offset"
-    text = f"Every pair of groups with comparable QD scores, {tests_text(rank, family)}"
+    text = f"Every pair of groups with comparable QD scores. {tests_text(rank, family, compared)}"
     if left_out:
         text += (
-            f" Shown: the {SHOWN_GROUPS} groups with the {rank.extreme} means; all are corrected"
-            " for."
+            f" Shown: the {SHOWN_GROUPS} groups with the {rank.extreme} means. The correction"
+            " counts all pairs."
         )
     return text
 
 
-def _none_note(seeds: int) -> str:
-    """`seeds`: the second largest number of seeds in a scale: that of the best pair."""
-    text = (
-        f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
-        " of their own and comparable QD scores (one domain, archive and offset)."
-    )
-    return text + (cannot_decide(seeds, seeds, 1) if 0 < seeds < MIN_SEEDS else "")
+NOTHING_TESTED = (
+    "No test is possible. A test needs two groups with different runs and comparable QD scores"
+    f" (same domain, archive and offset).{seeds_needed(1)}"
+)
 
 
 NAME = "factors"
@@ -330,7 +333,7 @@ SHOWN_PAIRS = SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
 
 
 class Factor(NamedTuple):
-    """A swept name within one scale.
+    """A swept parameter within one scale.
 
     Attributes:
         name: As it was swept.
@@ -354,7 +357,7 @@ def write_factors(
     score_scales: Mapping[str, list[str]],
     called: Called,
 ) -> None:
-    """Writes `tables/factors`, where two swept names and more tell groups apart.
+    """Writes `tables/factors`, where two or more swept parameters distinguish the groups.
 
     Files of an earlier start are removed if there is nothing to write.
     """
@@ -363,7 +366,8 @@ def write_factors(
     records: Records = []
     rows: list[list[Cell]] = []
     most, left_out = 0, False
-    for scale, task, metric, groups in tasks(plan.rank, summary, score_scales):
+    scales = tasks(plan.rank, summary, score_scales)
+    for scale, task, metric, groups in scales:
         start = [text_cell(called.scale(task))] if task else []
         for factor in factors_of(plan, list(groups)):
             pairs = compare(groups, metric.sign, factor.alone)
@@ -385,14 +389,15 @@ def write_factors(
         remove_sheet(folder, NAME)
         return
     heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
-    note = _note(plan, left_out) + few_text(records, most)
+    compared = {metric for _, _, metric, _ in scales}
+    note = _note(plan, compared, left_out) + few_text(records, most)
     sheet = Sheet(NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
     data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *DATA])
     write_sheet(folder, sheet, data)
 
 
 def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
-    """Returns the swept names that distinguish groups; none where there is only one."""
+    """Returns the swept parameters that distinguish groups; none where there is only one."""
     values = [plan.groups[group][0].values for group in groups]
     names = label_columns(plan.columns, values)
     if len(names) < 2:
@@ -406,7 +411,7 @@ def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
 
 
 def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: int) -> list[str]:
-    """Returns the settings of the other names that the table shows, in the sweep's order.
+    """Returns the values of the other parameters that the table shows, in the sweep's order.
 
     `order`: those of each pair.
     """
@@ -423,14 +428,14 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
     return [within for within in best if within in shown]
 
 
-def _note(plan: Plan, left_out: bool) -> str:
+def _note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
     text = (
-        "Pairs of groups that differ in one swept name alone, within one setting of the others,"
-        f" {tests_text(plan.rank, 'all such pairs of the name')}"
+        "Pairs of groups that differ in one swept parameter only."
+        f" {tests_text(plan.rank, 'all such pairs of the parameter', compared)}"
     )
     if left_out:
         text += (
-            f" Shown: within the settings with the {plan.rank.extreme} means; all are corrected"
-            " for."
+            f" Shown: the pairs within the values of the others that have the {plan.rank.extreme}"
+            " means. The correction counts all pairs."
         )
     return text

@@ -14,7 +14,7 @@ import numpy as np
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.statistics import mean_error_count
+from qdsweep.analysis.statistics import MIN_SEEDS, mean_error_count
 from qdsweep.analysis.tables.runs import read_results
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
@@ -30,7 +30,7 @@ from qdsweep.text import common_decimals, mean_and_error, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-_MIXED = "QD score, normalised where there are cells"
+_MIXED = "QD score, divided by the cells where there are some"
 _REMEDY = "Run `snakemake` with the key confirm in the sweep file."
 
 
@@ -83,7 +83,7 @@ def winners(tables: Tables, top: int, imported: Collection[str] = ()) -> list[st
 
 
 def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
-    """Writes `tables/confirmed.*`: the winners on the sweep's seeds and on unseen ones.
+    """Writes `tables/confirmed.*`: the winners on the sweep's seeds and on held-out ones.
 
     Raises:
         BadInput: An earlier stage has not written its files.
@@ -154,7 +154,7 @@ def _sheet(
     for row in data.to_dict("records"):
         alike = data[data["scale"] == row["scale"]]
         decimals = common_decimals(alike["unseen_mean"], alike["unseen_se"])
-        best = row["unseen_rank"] == 1
+        best = row["unseen_rank"] == 1 and row["unseen_n"] >= MIN_SEEDS and len(alike) > 1
         cells = [text_cell(row["group"])]
         for seeds in ("sweep", "unseen"):
             mean, error = row[f"{seeds}_mean"], row[f"{seeds}_se"]
@@ -167,15 +167,22 @@ def _sheet(
             text = f"{row['sweep_rank']} / {row['unseen_rank']}"
             cells.append(Cell(text, float(row["unseen_rank"])))
         rows.append(cells)
-    columns = ["group", "Own seeds", "n", "Unseen seeds", "n", "Difference"]
+    columns = [
+        "Group",
+        "Mean, own seeds",
+        "Own seeds",
+        "Mean, held-out seeds",
+        "Held-out seeds",
+        "Difference",
+    ]
     note = (
-        f"{what}, mean ± standard error over n seeds. The sweep's own seeds chose these of"
-        f" {plural(groups, 'group')}, so their mean flatters them (selection bias, Cawley and"
-        f" Talbot 2010): the one to report is that on the unseen seeds {first} to {last}."
-        " Difference: unseen minus own, ± its standard error (that of Welch's test)."
+        f"{what}, mean ± standard error over seeds. The sweep's own seeds selected these from"
+        f" {plural(groups, 'group')}, so their mean is too high on average (selection bias, Cawley"
+        f" and Talbot 2010). Report the mean on the held-out seeds {first} to {last}."
+        " Difference: held-out minus own, ± its standard error (that of Welch's t-test)."
     )
     if ranked:
         columns.append("Rank")
-        note += " Rank: among the winners on own / on unseen seeds"
+        note += " Rank: among the winners, on own / on held-out seeds"
         note += ", of the same domain and archive." if several else "."
-    return Sheet("confirmed", "The winners on unseen seeds", note, columns, 1, rows)
+    return Sheet("confirmed", "Winners on held-out seeds", note, columns, 1, rows)

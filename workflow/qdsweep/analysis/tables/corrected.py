@@ -1,18 +1,18 @@
-"""The table of corrected archives: how far luck raises the QD scores of a sweep."""
+"""The table of corrected archives: by how much a sweep overestimates its QD scores."""
 
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.legend import group_names
-from qdsweep.analysis.selection import read_tables, score_scale_of
+from qdsweep.analysis.selection import cells_of, read_tables, score_scale_of
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import standard_error
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN
-from qdsweep.metrics import DRAWN
+from qdsweep.metrics import BY_NAME, DRAWN, NORM_QD_SCORE
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
@@ -22,6 +22,7 @@ from qdsweep.text import common_decimals, mean_and_error, plural
 if TYPE_CHECKING:
     import pandas as pd
 
+PER_CELL = BY_NAME[NORM_QD_SCORE].label
 # Column of tables/corrected.csv -> its heading.
 _OWN = [metric for metric in DRAWN if metric.name in METRICS]
 _METRICS: dict[str, str] = {}
@@ -29,7 +30,7 @@ for _one in _OWN:
     _METRICS[_one.column] = _one.heading
     _METRICS[f"corrected_{_one.column}"] = f"{_one.heading}, corrected"
     if _one.name == "qd_score":
-        _METRICS["luck_percent"] = "Luck (%)"
+        _METRICS["luck_percent"] = "Overestimation (%)"
 
 
 def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
@@ -61,9 +62,11 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
         )
     runs = pd.DataFrame(records)
     data = _by_group(runs)
-    done = read_tables(sweep_dir).with_results
+    tables = read_tables(sweep_dir)
+    done = tables.with_results
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
-    sheet = _sheet(group_names(plan).dressed(data), _note(runs, settings, further))
+    shown, headings = _per_cell(data, cells_of(tables.table))
+    sheet = _sheet(group_names(plan).dressed(shown), headings, _note(runs, settings, further))
     write_sheet(sweep.tables, sheet, data)
 
 
@@ -102,8 +105,27 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(records)
 
 
-def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
-    shown = {name: head for name, head in _METRICS.items() if data[f"{name}_mean"].notna().any()}
+def _per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.DataFrame", dict[str, str]]:
+    """Returns the table with QD scores divided by the cells, if all archives have some.
+
+    Args:
+        data: tables/corrected.csv.
+        cells: Group -> the number of cells of its archive.
+
+    Returns:
+        The table, and the heading of each of `_METRICS`.
+    """
+    divisor = data["group"].map(cells)
+    if divisor.isna().any():
+        return data, _METRICS
+    scores = [name for name in _METRICS if name.endswith("qd_score")]
+    columns = [f"{name}_{part}" for name in scores for part in ("mean", "se")]
+    headings = {name: _METRICS[name].replace("QD score", PER_CELL) for name in scores}
+    return data.assign(**{name: data[name] / divisor for name in columns}), _METRICS | headings
+
+
+def _sheet(data: "pd.DataFrame", headings: dict[str, str], note: str) -> Sheet:
+    shown = {name: head for name, head in headings.items() if data[f"{name}_mean"].notna().any()}
     rows = []
     for row in data.to_dict("records"):
         cells = [text_cell(row["group"]), number_cell(str(row["n"]), row["n"])]
@@ -112,7 +134,7 @@ def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
             text = mean_and_error(mean, error, _decimals(data, name))
             cells.append(number_cell(text, mean))
         rows.append(cells)
-    columns = ["group", "n", *shown.values()]
+    columns = ["Group", "Seeds", *shown.values()]
     return Sheet("corrected", "Corrected archives", note, columns, 1, rows)
 
 
@@ -127,24 +149,24 @@ def _decimals(data: "pd.DataFrame", name: str) -> int:
 
 def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
     text = (
-        f"Every elite of the final archives evaluated {plural(settings.times, 'time')} again with "
-        "fresh evaluation seeds, and inserted with its mean objective and measures into an empty "
-        "archive: the corrected one (Flageat and Cully 2024). Luck: the share of the "
-        "QD score that is lost. Mean ± standard error over n runs (seeds)."
+        f"Every elite of the final archives was evaluated {plural(settings.times, 'time')} again "
+        "with fresh evaluation seeds. It was then inserted with its mean objective and measures "
+        "into an empty archive: the corrected one (Flageat and Cully 2024). Overestimation: the "
+        "share of the QD score that is lost. Mean ± standard error over seeds."
     )
     if runs["one_seed"].any() and runs["seed_matters"].any():
         text += (
-            " Where the search gave all evaluations one seed (evaluation_seed: fixed, or a number),"
-            " it is what the elites owe to that seed."
+            " Where all evaluations had one seed (evaluation_seed: fixed, or a number), it is the"
+            " part of the score that depends on that seed."
         )
     if further:
         text += (
-            " Runs that went further than this sweep asks for are taken at their ends, here also as"
-            " reported: other tables have them at the sweep's budget."
+            " Runs beyond the budget of this sweep are taken at their ends here. Other tables have"
+            " them at the sweep's budget."
         )
     if not runs["seed_matters"].any():
         text += (
-            " No evaluation here depends on its seed: the archives are what they seem, and nothing "
-            "had to be corrected."
+            " No evaluation here depends on its seed, so the corrected archives equal the reported "
+            "ones."
         )
     return text

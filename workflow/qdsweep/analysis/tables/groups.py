@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
+from qdsweep.analysis.selection import cells_of, compared_metric, in_percent, score_scales_of
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
@@ -14,13 +14,16 @@ from qdsweep.analysis.statistics import (
 from qdsweep.analysis.tables.comparisons import compare, runs_of
 from qdsweep.analysis.tables.runs import column_names
 from qdsweep.config.files import listed
-from qdsweep.metrics import RETURN, Metric, shown_metrics
+from qdsweep.metrics import BY_NAME, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.text import common_decimals, mean_and_error, number, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+MEAN_QD_SCORE = BY_NAME["qd_auc"]
 
 
 class Column(NamedTuple):
@@ -34,9 +37,9 @@ class Column(NamedTuple):
 def default_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
     """Returns the columns of the table where the sweep file does not choose them.
 
-    Left out are swept names that follow from others, metrics that no run has, and the QD score
-    where its normalised twin is shown. So are a constant number of evaluations and the
-    interquartile mean of few seeds, which has no interval.
+    Left out are swept parameters that follow from others, metrics that no run has, and the QD
+    score where it is shown per cell. So are a constant number of evaluations and the interquartile
+    mean of few seeds, which has no interval.
 
     Args:
         plan: The sweep.
@@ -62,20 +65,21 @@ def default_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> l
 def column_notes(
     chosen: Collection[str], columns: Mapping[str, Column], iqm: Metric | None, counts: "pd.Series"
 ) -> str:
-    """Returns what a reader must know of some columns, and of the evaluations if they have none.
+    """Returns the explanation of some columns, and the evaluations if they have no column.
 
     Args:
-        chosen: The names of those shown.
-        columns: All there are, by name.
+        chosen: The names of the columns shown.
+        columns: All columns, by name.
         iqm: The metric of the interquartile mean, where that is shown.
         counts: The seeds of each group.
     """
     text = ""
     if iqm:
-        few = f" (from {ENOUGH_SEEDS} seeds on)" if (counts < ENOUGH_SEEDS).any() else ""
+        few = f" (for {ENOUGH_SEEDS} seeds or more)" if (counts < ENOUGH_SEEDS).any() else ""
         text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
     if "qd_auc" in chosen:
-        text += " QD-AUC: mean QD score over the evaluations of the budget."
+        heading = columns["qd_auc"].heading
+        text += f" {heading}: mean over the evaluations of the budget."
     used = {cell.text for cell in columns["evaluations"].cells}
     if "evaluations" not in chosen and len(used) == 1:
         text += f" Evaluations: {used.pop()} in every group."
@@ -83,6 +87,8 @@ def column_notes(
 
 
 TIED = "†"
+# Budgets of comparable groups may differ by this share without a warning.
+_ALIKE = 0.02
 # The share of a budget from which on a first batch is mentioned.
 _LARGE = 0.05
 
@@ -129,15 +135,18 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     best, tied = best_and_tied(plan.rank, plan.metrics, summary, table, score_scales)
     counts = table[[f"{metric.column}_n" for metric in every]].max(axis=1)
     columns = {
-        name: Column(plan.called(name), cells, True) for name, cells in _name_cells(plan).items()
+        name: Column(heading_of(plan, name), cells, True)
+        for name, cells in _name_cells(plan).items()
     }
-    columns["n"] = Column("n", [number_cell(str(count), count) for count in counts])
+    columns["n"] = Column("Seeds", [number_cell(str(count), count) for count in counts])
     for metric in every:
-        cells = _metric_cells(table, metric, best, tied)
-        columns[metric.name] = Column(metric.heading, cells)
+        heading, values = metric.heading, table
+        if metric is MEAN_QD_SCORE and metric is not plan.rank and cells_of(table).notna().all():
+            heading, values = f"{heading} / cells", _per_cell(table, metric)
+        columns[metric.name] = Column(heading, _metric_cells(values, metric, best, tied))
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
     chosen = plan.tables.columns or default_columns(plan, table, counts)
-    # A stable sort: what is text, and aligned so, stands first.
+    # A stable sort: columns of text come first.
     shown = sorted((columns[name] for name in chosen), key=lambda column: not column.is_text)
     partial = bool((summary["status"] == "partial").any())
     iqm = plan.rank if "iqm" in chosen else None
@@ -147,7 +156,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     note += column_notes(chosen, columns, iqm, counts)
     note += _own_note(plan.own, table, counts)
     if plan.imported_groups:
-        note += " Imported: computed by others; their elites are measured as ours."
+        note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
     note += unequal_budgets(plan, table, score_scales)
     return Sheet(
         "table",
@@ -157,6 +166,23 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         sum(column.is_text for column in shown),
         [list(row) for row in zip(*(column.cells for column in shown), strict=True)],
     )
+
+
+def _per_cell(table: "pd.DataFrame", metric: Metric) -> "pd.DataFrame":
+    """Returns the table with a metric in the unit of the QD score per cell."""
+    cells = cells_of(table).to_numpy()
+    names = [f"{metric.column}_{part}" for part in ("mean", "se")]
+    return table.assign(**{name: table[name] / cells for name in names})
+
+
+# Swept parameters that are words of the report, too.
+_WORDS = ("algorithm", "domain", "experiment", "group", "seed")
+
+
+def heading_of(plan: Plan, name: str) -> str:
+    """Returns the heading of the column of a swept parameter, or of the groups."""
+    called = plan.called(name)
+    return called.capitalize() if called in _WORDS else called
 
 
 def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
@@ -179,7 +205,7 @@ def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Pla
 
 
 def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
-    """Returns where the smallest is the best, and what some runs have not measured."""
+    """Returns for which metrics the smallest is the best, and which runs lack a value."""
     text = "".join(
         f" {metric.label}: the lowest mean is the best." for metric in own if metric.smaller
     )
@@ -187,33 +213,35 @@ def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series")
         measured, runs = int(table[f"{metric.column}_n"].sum()), int(counts.sum())
         if measured < runs:
             text += (
-                f" {metric.label} has a value in {measured} of {runs} runs: those that were"
-                " finished before it was asked for are not computed again."
+                f" {metric.label} has a value in {measured} of {runs} runs. Runs that were"
+                " finished before the metric was added are not computed again."
             )
     return text
 
 
 def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> str:
-    """Returns a warning where groups that compare differ by more than 5 % in what they were given.
+    """Returns a warning where the budgets of comparable groups differ by more than 2 %.
 
-    That is evaluations, or environment steps where all budgets are in these.
+    They are compared in evaluations, or in environment steps where all budgets are in these.
     """
     used = table.set_index("group")[f"{plan.counted}_mean"]
     spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in score_scales.values()]
-    differ = [f"from {number(low)} to {number(high)}" for low, high in spans if high > 1.05 * low]
+    differ = [
+        f"from {number(low)} to {number(high)}" for low, high in spans if high > (1 + _ALIKE) * low
+    ]
     if not differ:
         return ""
     unit, remedy = (
-        ("environment steps", "a run ends with the first iteration that reaches its budget.")
+        ("environment steps", "A run ends with the first iteration that reaches its budget.")
         if plan.counted == "steps"
         else (
             "evaluations",
-            "a sweep over evaluations in place of iterations brings them as close as batches and"
-            " first solutions allow.",
+            "Give the budget in evaluations instead of iterations, and check the sizes of batches"
+            " and of first batches.",
         )
     )
     return (
-        f" Budgets differ in groups that are compared here: {listed(differ, most=3)} {unit};"
+        f" Budgets differ between groups that are compared here: {listed(differ, most=3)} {unit}."
         f" {remedy}"
     )
 
@@ -221,7 +249,7 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
 def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
     """Returns a sentence on groups that spent 5 % of their budget and more on a larger first batch.
 
-    That is where `initial_solutions` of MAP-Elites weighs.
+    That is mostly due to `initial_solutions` of MAP-Elites.
     """
     used = table.set_index("group")["evaluations_mean"]
     large = []
@@ -237,7 +265,7 @@ def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
 def first_policies(curves: "pd.DataFrame") -> str:
     """Returns a sentence on groups whose return is still that of their first iteration.
 
-    Their greedy episodes may have come but once, before anything was learned.
+    Their greedy episodes may have been run only once, before anything was learned.
     """
     column = f"{RETURN.name}_mean"
     if column not in curves:
@@ -247,9 +275,9 @@ def first_policies(curves: "pd.DataFrame") -> str:
     if not same:
         return ""
     return (
-        f" The return of {listed(same, most=3)} is still that of the first iteration:"
-        " nothing was learned, or the budget ended before greedy episodes came a second time"
-        " (then give a smaller evaluate_every)."
+        f" The return of {listed(same, most=3)} is still that of the first iteration."
+        " Either nothing was learned, or the greedy episodes ran only once. In the second case give"
+        " a smaller evaluate_every."
     )
 
 
@@ -263,8 +291,9 @@ def best_and_tied(
     """Returns the places of the best means of each scale, and of means tied with them.
 
     Best: the highest mean of the ranking metric and of each main one, or the lowest where smaller
-    is better. An archive without cells has the QD score instead of the normalised one. Tied: not
-    significantly different at 5 % (Welch's t test, Holm's correction within the scale).
+    is better. A mean of fewer than `MIN_SEEDS` seeds is never marked. An archive without cells has
+    the QD score instead of the one per cell. Tied: not significantly different at 5 % (Welch's
+    t-test, Holm's correction within the scale).
     """
     best: Places = set()
     tied: Places = set()
@@ -277,9 +306,11 @@ def best_and_tied(
         for metric in dict.fromkeys(compared):
             column = metric.column
             values = metric.sign * means.loc[groups, f"{column}_mean"].dropna()
-            if values.empty:
+            if len(values) < 2:
                 continue
-            best |= {(column, group) for group in values.index[values == values.max()]}
+            enough = means[f"{column}_n"] >= MIN_SEEDS
+            highest = values.index[values == values.max()]
+            best |= {(column, group) for group in highest if enough[group]}
             runs = runs_of(summary, column)
             pairs = compare({group: runs[group] for group in values.index}, metric.sign)
             tied |= {(column, group) for group in pairs.tied_with(str(values.idxmax()))}
@@ -308,15 +339,18 @@ def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
 
 
 def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
-    text = "Mean ± standard error over n runs (seeds), each at its own budget."
+    text = "Mean ± standard error over seeds, each run at its own budget."
     if partial:
-        text = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
+        text = "Mean ± standard error over seeds. Unfinished runs have their current values."
     if best:
-        text += " Bold: the highest mean among groups that compare (one domain, archive, offset)."
+        text += (
+            " Bold: highest mean among comparable groups (same domain, archive and QD-score"
+            " offset)."
+        )
     if tied:
         text += (
-            f" {TIED}: not told from it at 5 % (Welch's t test, Holm's correction for all pairs of"
-            " these groups)."
+            f" {TIED}: not significantly different from it (5 %, Welch's t-test with Holm's"
+            " correction for all pairs of these groups)."
         )
     if best and (counts < MIN_SEEDS).any():
         text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested."

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 FEWEST, MOST = 20, 300
-"""Settings that importances are computed of: fewer say nothing, more would take minutes."""
+"""Settings that importances are computed of: fewer show nothing, more would take minutes."""
 SHUFFLES = 19
 """A value without effect is above what all of them find once in 20 times."""
 _BEST = 0.1  # share of the settings that are the best ones, and how many they are at least
@@ -42,17 +42,17 @@ _TREES = 16  # the same importances as with Optuna's 64, in a quarter of the tim
 
 
 class Importance(NamedTuple):
-    """How much a swept value matters.
+    """How much a swept parameter matters.
 
     Attributes:
         name: What was swept.
         ped_anova: Its share of what distinguishes the best settings [fraction]; the shares
             of all names sum to 1.
-        fanova: The share of the score's variance that it explains alone [fraction]; nan where not
-            every setting has it.
-        ped_anova_chance: What `ped_anova` would be by chance: the largest of so many shuffles of
-            the scores.
-        fanova_chance: What `fanova` would be by chance.
+        fanova: The share of the score's variance that it explains without the others [fraction];
+            nan where not every setting has it.
+        ped_anova_chance: `ped_anova` by chance: the largest value of `SHUFFLES` shuffles of the
+            scores.
+        fanova_chance: `fanova` by chance.
     """
 
     name: str
@@ -71,7 +71,7 @@ def lacking(sources: Sequence[Drawn], settings: Sequence[Observation]) -> str:
     """Returns why no importance can be computed from these settings; empty if one can."""
     names = [source.name for source, values in _columns(sources, settings) if len(set(values)) > 1]
     if len(names) < 2:
-        return "fewer than two values vary, so that nothing is to be compared"
+        return "fewer than two swept parameters vary"
     if len(settings) < FEWEST:
         return f"{len(settings)} settings are too few ({FEWEST} are needed)"
     if len({setting.score for setting in settings if is_score(setting.score)}) < 2:
@@ -137,7 +137,7 @@ def _columns(
     return zip(sources, zip(*(setting.row for setting in settings), strict=True), strict=True)
 
 
-NAME, TITLE = "importance", "Importance of swept values"
+NAME, TITLE = "importance", "Importance of swept parameters"
 COLUMNS = ("of", "settings", "best", *Importance._fields)
 # Values of a setting as text, and its score, larger is better; None where it failed.
 Scored = tuple[Mapping[str, str], float | None]
@@ -162,16 +162,17 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
         computed = [
             Observation(tuple(v[source.name] for source in sources), score) for v, score in settings
         ]
+        start = f"{heading[0].upper()}{heading[1:]}"
         why = lacking(sources, computed)
         if why:
-            remarks.append(f"{heading}: {why}.")
+            remarks.append(f"{start}: {why}.")
             continue
         if len(computed) > MOST:
-            remarks.append(f"{heading}: the first {MOST} of {len(computed)} settings.")
+            remarks.append(f"{start}: the first {MOST} of {len(computed)} settings.")
             computed = computed[:MOST]
         failed = sum(not is_score(setting.score) for setting in computed)
         if failed:
-            remarks.append(f"{heading}: the {failed} that failed count as the worst.")
+            remarks.append(f"{start}: the {failed} that failed count as the worst.")
         about = {"of": heading, "settings": len(computed), "best": best_of(len(computed))}
         records += [{**about, **share._asdict()} for share in importances(sources, computed)]
     data = pd.DataFrame(records, columns=list(COLUMNS))
@@ -218,7 +219,14 @@ def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
         ]
         for row in data.to_dict("records")
     ]
-    columns = ["settings", "value", "PED-ANOVA (%)", "by chance", "fANOVA (%)", "by chance"]
+    columns = [
+        "Settings",
+        "Parameter",
+        "PED-ANOVA (%)",
+        "PED-ANOVA by chance (%)",
+        "fANOVA (%)",
+        "fANOVA by chance (%)",
+    ]
     note = " ".join([*([_ASKED, _BOLD] if rows else []), *remarks]) or CHANGING
     return Sheet(NAME, TITLE, note, columns, 2, rows)
 
@@ -231,14 +239,16 @@ def _pair(value: float, chance: float) -> tuple[Cell, Cell]:
     )
 
 
-CHANGING = "In population-based training values change while a run lasts: no score is of one value."
+CHANGING = (
+    "In population-based training values change during a run, so no score belongs to one value."
+)
 _ASKED = (
-    "PED-ANOVA asks which value sets the best settings apart (the best tenth, at least five): its"
-    " share of what does, together 100 %. fANOVA asks which value moves the score over its whole"
-    " range: the share of the variance that it explains alone; what is missing to 100 % are values"
-    " together. By chance: the largest of 19 shuffles of the scores; below it, a value is not told"
-    " from one without effect. A conditional value counts in PED-ANOVA"
-    " where its condition holds, and has no fANOVA. At the largest budget of a halving are the"
-    " settings that went on: what they share is not seen there."
+    "PED-ANOVA shows which parameter distinguishes the best settings (the best tenth, at least"
+    " five). Its shares sum to 100 %. fANOVA shows which parameter changes the score over its whole"
+    " range: the share of the variance that it explains without the others. The rest to 100 % is"
+    " due to combinations. By chance: the largest value of 19 shuffles of the scores. A smaller"
+    " importance cannot be distinguished from no effect. A conditional parameter counts in"
+    " PED-ANOVA where its condition holds, and has no fANOVA. At the largest budget of a halving"
+    " there are only promoted settings, so a value that all of them share has no importance there."
 )
 _BOLD = "Bold: more than by chance."

@@ -81,8 +81,8 @@ def write_over_tasks(
 ) -> None:
     """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
 
-    Files of an earlier start are removed if there is nothing to write. `called`: algorithm -> what
-    a reader calls it.
+    Files of an earlier start are removed if there is nothing to write. `called`: algorithm -> its
+    label.
     """
     folder = SweepDir(sweep_dir).tables
     for name in (*SHEETS, "profiles"):
@@ -119,7 +119,11 @@ def _write_means(
     rows = []
     for row in data.itertuples():
         text = with_interval(row.iqm, row.iqm_low, row.iqm_high, decimals)
-        is_best = len(scores) > 1 and math.isclose(row.iqm, best, rel_tol=1e-12)
+        is_best = (
+            len(scores) > 1
+            and min(map(len, scores[row.algorithm])) >= MIN_SEEDS
+            and math.isclose(row.iqm, best, rel_tol=1e-12)
+        )
         rows.append(
             [
                 text_cell(called(row.algorithm)),
@@ -131,12 +135,13 @@ def _write_means(
         )
     fewest = min(len(task) for strata in scores.values() for task in strata)
     note = (
-        f"Scores are {score.text}: 1 is {score.best}. Mean of the tasks' means;"
-        " interquartile mean (IQM) of all runs with its 95 % interval over"
-        " seeds, tasks being strata (bold: the highest)."
+        f"Scores are {score.text}: 1 is {score.best}. Mean: of the tasks' means. IQM:"
+        " interquartile mean of all runs with its 95 % interval over seeds, tasks being strata."
     )
+    if any(row[-1].bold for row in rows):
+        note += " Bold: the highest IQM."
     if fewest < MIN_SEEDS:
-        note += f" With fewer than {MIN_SEEDS} seeds on a task there is no interval."
+        note += f" An interval needs {MIN_SEEDS} seeds on each task."
     elif fewest < ENOUGH_SEEDS:
         note += f" The interval is approximate with fewer than {ENOUGH_SEEDS} seeds."
     columns = ["Algorithm", "Tasks", "Runs", "Mean", "IQM [95 %]"]
@@ -162,7 +167,7 @@ def _write_improvement(
         " tasks, with its 95 % interval over seeds. X has the higher interquartile mean."
     )
     if left_out:
-        note += f" Shown: the {SHOWN_GROUPS} algorithms with the highest ones."
+        note += f" Shown: the {SHOWN_GROUPS} algorithms with the highest interquartile means."
     columns = ["X", "Y", "P(X > Y) [95 %]"]
     title = "Probability of improvement over all tasks"
     sheet = Sheet("improvement", title, note, columns, 2, rows)

@@ -94,13 +94,13 @@ def _sheet(table: "pd.DataFrame", metrics: dict[str, Metric]) -> Sheet:
         name=NAME,
         title="Published values",
         note=(
-            f"{counts[0].upper()}{counts[1:]}. Ours: mean ± standard error over n finished runs"
-            " (seeds). A mean agrees that is no further from the published one than the tolerance"
-            f" of the sweep file. Sources: {listed}"
+            f"{counts[0].upper()}{counts[1:]}. This sweep: mean ± standard error over the seeds of"
+            " finished runs. A mean agrees with the published one if the difference is at most the"
+            f" tolerance of the sweep file. Sources: {listed}"
         ),
         columns=[
-            "group", "Metric", "Verdict", "Source",
-            "Ours", "n", "Published", "Tolerance", "Difference",
+            "Group", "Metric", "Verdict", "Source",
+            "This sweep", "Seeds", "Published", "Tolerance", "Difference",
         ],
         text=4,
         rows=[
@@ -130,6 +130,6 @@ def _row(row: dict[str, Any], metric: Metric, sources: list[str], decimals: int)
 
 
 def _decimals(values: np.ndarray) -> list[int]:
-    """Decimals that values were given with, whatever a factor makes of their binary fractions."""
+    """Returns the decimals that values were given with, in spite of their binary fractions."""
     texts = [np.format_float_positional(round(value, 10), trim="-") for value in values.ravel()]
     return [len(text.partition(".")[2]) for text in texts]

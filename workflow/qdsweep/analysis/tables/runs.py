@@ -36,9 +36,9 @@ class Curve:
 
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
-        values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
-            since the run's start (the sum of all phases, without compilation and pauses between
-            attempts), environment steps (NaN where they were not counted) and core-seconds.
+        values: Name of a metric with a curve, or one of `PLACES` -> ``(k,)`` its values. Seconds
+            are those since the run's start: the sum of all phases, without compilation and pauses
+            between attempts. Environment steps are NaN where they were not counted.
     """
 
     evaluations: np.ndarray
@@ -59,8 +59,8 @@ def curve_metrics(
 ) -> "pd.DataFrame":
     """Reads metrics.csv as tables and curves need it.
 
-    An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
-    gives 1 and the mean objective) are left empty. Metrics that were not measured are empty too.
+    An unstructured archive has no cells, so its coverage and QD score per cell (pyribs gives 1 and
+    the mean objective) are left empty. Metrics that were not measured are empty too.
 
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
@@ -244,7 +244,7 @@ def _result(
 
 
 def column_names(plan: Plan) -> dict[str, str]:
-    """Returns the swept names as columns of summary.csv: one that is taken gets `swept_`."""
+    """Returns the columns of the swept parameters in summary.csv; a taken name gets `swept_`."""
     taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
 

@@ -1,4 +1,4 @@
-"""The tables of a search: search.csv has a row for each place, the page one for each setting.
+"""The tables of a search: search.csv has a row for each trial, the page one for each setting.
 
 search.json lists the runs of the last levels, which are the rows of the ordinary tables.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes search.json: only the runs of the last levels, as others stopped before.
+    """Writes search.json: only the runs of the last levels, as others stopped earlier.
 
     Raises:
         BadInput: A marker is missing or damaged, or all runs of the last levels failed.
@@ -58,8 +58,8 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
         run, why = next(iter(failures.items()))
         raise BadInput(
             f"search: no run came to its end: {run}: {why} (all about it: "
-            f"{sweep.results.run(run).state.failure}); with that mended, remove {sweep.search} to "
-            "try all settings again"
+            f"{sweep.results.run(run).state.failure}); fix that, and remove {sweep.search} to try "
+            "all settings again"
         )
     write_search_rows(sweep, list(rows.values()))
 
@@ -77,7 +77,7 @@ def write_search(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes search.json, search.csv and the tables of a search.
 
     Raises:
-        BadInput: A marker or a table of decisions is missing, torn or was edited.
+        BadInput: A marker or a table of decisions is missing, truncated or was edited.
     """
     write_rows(sweep_dir, runs_dir)
     sweep = SweepDir(sweep_dir)
@@ -92,10 +92,10 @@ def write_search(sweep_dir: Path, runs_dir: Path) -> None:
 
 
 def place_table(search: Searched) -> "pd.DataFrame":
-    """Returns search.csv: a row for each place of each level, in the order of the levels.
+    """Returns search.csv: a row for each trial of each level, in the order of the levels.
 
-    A swept name that is one of its own columns gets `swept_` before it. Scores are in the metric's
-    own sign and unit.
+    A swept parameter with the name of another column gets the prefix `swept_`. Scores are in the
+    metric's own sign and unit.
     """
     import pandas as pd
 
@@ -105,7 +105,7 @@ def place_table(search: Searched) -> "pd.DataFrame":
 
 
 def column_of(name: str) -> str:
-    """Returns the column of a swept name in search.csv."""
+    """Returns the column of a swept parameter in search.csv."""
     return f"swept_{name}" if name in TAKEN else name
 
 
@@ -134,34 +134,34 @@ def _record(placed: Placed, search: Searched) -> dict[str, Any]:
 
 
 def setting_sheet(search: Searched) -> Sheet:
-    """Returns the table of settings: each where it got furthest, and why it stopped there."""
+    """Returns the table of settings: the last level of each, and why it stopped there."""
     rows, names = search.last, search.names
     decimals = _decimals(search, rows)
     has_parent = any(placed.parent is not None for placed in rows)
     cells = []
-    for position, placed in enumerate(rows):
+    for placed in rows:
         place = Cell(level_text(placed.level.name), float(search.levels.index(placed.level)))
         line = [*(_value(placed.values[name]) for name in names), place, text_cell(_story(placed))]
         line.append(Cell(str(placed.setting), float(placed.setting)))
         if has_parent:
             line.append(Cell("", None) if placed.parent is None else _whole(placed.parent))
         line.append(_whole(placed.level.budget))
-        line.append(_score(search, placed, decimals, bold=position == 0))
+        line.append(_score(search, placed, decimals))
         cells.append(line)
-    columns = [*map(search.name, names), "Reached", "Why it stopped", "Setting"]
+    columns = [*map(search.name, names), "Last level", "Why it stopped", "Setting"]
     columns += ["Parent"] * has_parent + [search.unit.capitalize(), search.metric.heading]
     note = (
-        "Each setting where it got furthest, the best of the whole budget first. The score is the"
-        " mean over the seeds of that level, at its budget: scores of different levels do not"
-        " compare. search.csv has every place of every level."
+        "Each setting at its last level, the best of the whole budget first. The score is the mean"
+        " over the seeds of that level, at its budget. Scores of different levels are not"
+        " comparable. search.csv has every trial of every level."
     )
     if has_parent:
-        note += " Parent: its place in the level before, or that of its donor."
+        note += " Parent: its trial in the level before, or that of its donor."
     return Sheet("search_settings", "Settings of the search", note, columns, len(names) + 2, cells)
 
 
 def level_sheet(search: Searched) -> Sheet:
-    """Returns the table of levels: what each had, cost and found."""
+    """Returns the table of levels: settings, seeds, cost and leader of each."""
     leaders = [*filter(None, (leader(search, level) for level in search.levels))]
     decimals = _decimals(search, leaders)
     rows = []
@@ -188,9 +188,10 @@ def level_sheet(search: Searched) -> Sheet:
         *(["Seeds"] if seeded else []),
         f"{unit.capitalize()} each",
     ]
-    columns += ["In all", "Failed", search.metric.heading]
+    columns += [f"{unit.capitalize()} in all", "Failed", search.metric.heading]
     note = (
-        "In all: what a level adds, as runs go on from where they stood. The score: its leader's."
+        f"{unit.capitalize()} in all: the cost of a level, whose runs resume from the level before."
+        " The score is that of the leader."
     )
     return Sheet("search_levels", "Levels of the search", note, columns, 2, rows)
 
@@ -220,7 +221,7 @@ def _failures(search: Searched, level: Level) -> int:
 
 
 def _story(placed: Placed) -> str:
-    """Returns why a setting stopped where it did."""
+    """Returns why a setting stopped at its last level."""
     if placed.failed is not None:
         return f"failed: {placed.failed}"
     if placed.why:
@@ -234,9 +235,9 @@ def _decimals(search: Searched, rows: list[Placed]) -> int:
     return common_decimals(scores, [])
 
 
-def _score(search: Searched, placed: Placed, decimals: int, *, bold: bool = False) -> Cell:
+def _score(search: Searched, placed: Placed, decimals: int) -> Cell:
     score = math.nan if placed.score is None else search.shown(placed.score)
-    return number_cell(number(score, decimals), score, bold=bold)
+    return number_cell(number(score, decimals), score)
 
 
 def _whole(value: int) -> Cell:

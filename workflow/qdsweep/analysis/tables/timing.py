@@ -22,7 +22,8 @@ _TITLES = {
     "wall": "Wall time (s)",
     "core_seconds": "Core-seconds",
     "compile": "Compilation (s)",
-    "rest": "Rest (s)",
+    "reload": "Reload files (s)",
+    "rest": "Other (s)",
     "start_up": "Start-up (s)",
 }
 
@@ -62,17 +63,17 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
         name="timing",
         title="Seconds of each phase",
         note=(
-            "Means over the n runs of a group, up to their budget; wall time ± standard error."
-            " Wall time: all iterations, the sum of ask, evaluate, tell"
+            "Mean seconds of a run, up to its budget. Wall time has its standard error. Wall time:"
+            " all iterations, the sum of ask, evaluate, tell"
             f"{', reload files and own metrics' if OWN in names else ' and reload files'}."
-            " Core-seconds: wall time times workers. Compilation: what numba compiles in the"
-            " first iteration of a process that does not share the sweep's start-up (in runs of"
-            " earlier releases: in ask and tell). Rest: what a run does between its iterations"
-            " (metrics, log, last save; on several nodes also waiting for workers), 0 where it is"
-            " below the whole seconds that start and end are stamped with. Start-up: from the start"
-            f" of the process to its first evaluation, without compilation.{busy_note(loads)}"
+            " Core-seconds: wall time times workers. Compilation: by numba, in the first iteration"
+            " of a process that does not share the sweep's start-up. In runs of earlier releases it"
+            " is part of ask and tell. Other: time between iterations (metrics, log, final save; on"
+            " several nodes also waiting for workers). It can be 0, because start and end are"
+            " stored in whole seconds. Start-up: from the start of the process to its first"
+            f" evaluation, without compilation.{busy_note(loads)}"
         ),
-        columns=["group", "n", "Workers", *(_TITLES[name] for name in names)],
+        columns=["Group", "Seeds", "Workers", *(_TITLES[name] for name in names)],
         text=1,
         rows=rows,
     )
