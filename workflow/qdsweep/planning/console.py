@@ -153,7 +153,7 @@ def tidy(settings: Any, progress: Progress | None) -> None:
         return event not in _HIDDEN and bool(text) and not text.startswith(_NOISE)
 
     def show(text: str) -> None:
-        if text:
+        if text and not _HAS_ENDED.is_set():
             for handler in handlers:
                 handler.stream.write(f"{text}\n")
                 handler.flush()
