@@ -93,7 +93,7 @@ def test_frames_share_one_colour_scale_and_have_the_line_of_their_group(filled):
 
 
 def test_the_colour_bar_has_an_arrow_where_a_frame_has_objectives_beyond_it(filled, monkeypatch):
-    film = read(filled)["map_elites"]
+    film = read(filled)["MAP-Elites"]
     drawn, colorbar = [], Figure.colorbar
 
     def listening(*words, **look):
