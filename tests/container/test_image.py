@@ -177,9 +177,9 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
         root.command("qdsweep", *words), cwd=root.folder, stderr=subprocess.DEVNULL
     )
     state = root.folder / "out/state"
-    wait_until(lambda: [*state.glob("reload-*.pkl")], 60, "a save")
+    wait_until(lambda: [*state.glob("reload-*.pkl")], 300, "a save")
     run.send_signal(signal.SIGTERM)
-    assert run.wait(30) == 75
+    assert run.wait(300) == 75
     reached = read_json(state / "status.json")["iteration"]
     assert reached > 0
     root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")

@@ -449,7 +449,7 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
         stop_at(work.folder, moment, number)
         go_on(work.folder)
         wait_until(lambda: not (work.folder / "stop").exists() or start.has_ended(), 300, moment)
-    wait_until(lambda: stopped(work.folder) or start.has_ended(), 60, moment)
+    wait_until(lambda: stopped(work.folder) or start.has_ended(), 300, moment)
     assert stopped(work.folder), start.printed.read_text()[-5000:]
     kept, sockets = work.kept(), ray_folders(work)
     all_victims = victims(case, work, start)
@@ -485,10 +485,10 @@ def kill_in_the_start(case: Case, work: Work, most: int) -> tuple[int, dict[Path
     start = work.start(case.engine)
     least = 1 if case.engine == "serial" else 2
     lock = work.folder / "out/state/lock"
-    wait_until(lambda: lock.exists() and lock.read_text(), 60, "it has begun")
-    wait_until(lambda: len(living(work.folder)) >= least, 60, "what starts the workers")
+    wait_until(lambda: lock.exists() and lock.read_text(), 300, "it has begun")
+    wait_until(lambda: len(living(work.folder)) >= least, 300, "what starts the workers")
     work.main(start).kill()
-    wait_until(start.has_ended, 60, "its end")
+    wait_until(start.has_ended, 300, "its end")
     gone(living(work.folder))
     (work.folder / "hold").unlink()
     assert evaluated(work.folder) == 0

@@ -49,7 +49,7 @@ class Live:
 
     def rank(self, number: int) -> psutil.Process:
         """A worker, when all are ready."""
-        wait_until(lambda: has_workers(self.log, self.workers), 240, "workers")
+        wait_until(lambda: has_workers(self.log, self.workers), 300, "workers")
         (pid,) = re.findall(rf"rank {number} \(process (\d+)", self.log.read_text())
         return psutil.Process(int(pid))
 

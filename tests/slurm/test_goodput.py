@@ -143,7 +143,7 @@ class Faults:
         self.seen["nodes lost"] += 1
         node = self._node()
         cluster.kill_node(node)
-        wait_until(lambda: node in cluster.nodes_of("down"), 60, "Slurm gives the node up")
+        wait_until(lambda: node in cluster.nodes_of("down"), 300, "Slurm gives the node up")
         cluster.start_node(node)
 
     def _preempt(self) -> None:
@@ -182,7 +182,7 @@ def test_something_is_killed_all_the_time(nodes, tmp_path):
     else:
         sweeps = [Sweep(tmp_path / "one", 1, 2, 0.5, 2), Sweep(tmp_path / "two", 2, 1, 0.5, 1)]
     faults = Faults(sweeps)
-    wait_until(lambda: all(sweep.processes() for sweep in sweeps), 120, "runs are computed")
+    wait_until(lambda: all(sweep.processes() for sweep in sweeps), 300, "runs are computed")
     begun = time.monotonic()
     for number in itertools.count(1):
         moment = begun + number * EVERY

@@ -40,7 +40,7 @@ def test_a_search_whose_main_process_is_killed_equals_that_of_one_machine(tmp_pa
             start_new_session=True,
         )
         rung = folder / "results/sweeps/s/search/rung-1"
-        wait_until((rung / "decided-0.json").exists, 180, "the first rung is decided")
+        wait_until((rung / "decided-0.json").exists, 300, "the first rung is decided")
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     printed = snakemake(TABLE, *words, cwd=folder)

@@ -138,7 +138,7 @@ class Forks:
     def close(self) -> None:
         """Ends the process."""
         self._pipe.close()
-        self._process.wait(60)
+        self._process.wait(300)
 
     @property
     def _pipe(self) -> IO[str]:

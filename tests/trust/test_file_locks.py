@@ -119,7 +119,7 @@ def test_an_owner_that_was_suspended_and_succeeded_ends(place):
     second = shared.start("hold", "node2")
     shared.wait_for(second)
     first.send_signal(signal.SIGCONT)
-    assert first.wait(30) == 75
+    assert first.wait(300) == 75
     assert first.stderr is not None
     names_all(first.stderr.read(), second.pid, "node2")
     assert not says(shared.log, f"{first.pid} ends")
@@ -200,7 +200,7 @@ def test_what_runs_share_is_made_once(place, tmp_path, trait, code, also):
         wait_until(lambda: [*tmp_path.glob("makes-*")], what="one of them makes the centroids")
         shared.wait_for_tries(trait, 4)
         (tmp_path / "go").touch()
-    printed, warned = zip(*(process.communicate(timeout=100) for process in both), strict=True)
+    printed, warned = zip(*(process.communicate(timeout=300) for process in both), strict=True)
     assert printed[0] and printed[0] == printed[1], warned
     assert len([*tmp_path.glob("makes-*")]) == (code == CENTROIDS)
     assert shared.files.fired[trait] and (also == "rename" or shared.files.fired[also])

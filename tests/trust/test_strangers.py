@@ -142,7 +142,7 @@ def test_nothing_of_a_dask_run_is_open_to_another_user_or_node(public):
         assert all("let in own.pem" in hole for hole in open_holes)
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 75
+        assert process.wait(300) == 75
     assert not connection.exists()
 
 
@@ -174,7 +174,7 @@ def test_nothing_of_other_engines_is_readable_for_another_user(public, engine):
             assert own <= control, "what ranks have inherited of mpiexec"
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(120)
+        process.wait(300)
 
 
 WARM = """
