@@ -24,6 +24,10 @@ BIN := .venv/bin
 comma := ,
 CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+# Without an index pip prints that no version is found, as with a wrong Python.
+export IS_INDEX_THERE := $(BIN)/python -m pip index versions immutables --retries 0 >/dev/null 2>&1 || \
+	echo "no package index can be reached: connect this machine to a network, or name a proxy or an index: HTTPS_PROXY=... or PIP_INDEX_URL=... make $(MAKECMDGOALS)" >&2; exit 1
+OR_SAY = || eval "$$IS_INDEX_THERE"
 
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
 .PHONY: demo test test-all test-rl mutants snapshots torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
@@ -38,14 +42,14 @@ venv: .venv/installed
 	"$(PYTHON)" -m venv $(if $(wildcard $@),,--clear) .venv
 	@sed -n '/^immutables==/,/[^\\]$$/p' envs/requirements.lock > .venv/first.lock
 	@sed -n '/^setuptools==/,/[^\\]$$/p' envs/dev.lock >> .venv/first.lock
-	CC=true LDSHARED=true $(INSTALL) --no-deps -r .venv/first.lock
-	$(INSTALL) -r envs/requirements.lock
+	CC=true LDSHARED=true $(INSTALL) --no-deps -r .venv/first.lock $(OR_SAY)
+	$(INSTALL) -r envs/requirements.lock $(OR_SAY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # What only linters and tests need.
 .venv/dev: .venv/installed envs/dev.lock
-	$(INSTALL) -r envs/dev.lock
+	$(INSTALL) -r envs/dev.lock $(OR_SAY)
 	@touch $@
 
 # An extra's lock has what it adds to requirements.lock.
@@ -53,13 +57,13 @@ LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock envs/at
 extras: .venv/extras
 
 .venv/extras: .venv/installed $(LOCKS)
-	$(INSTALL) --no-deps $(LOCKS:%=-r %)
+	$(INSTALL) --no-deps $(LOCKS:%=-r %) $(OR_SAY)
 	@touch $@
 
 rl: .venv/rl
 
 .venv/rl: .venv/installed envs/rl.sh envs/rl.lock envs/cuda.lock
-	envs/rl.sh $(INSTALL)
+	envs/rl.sh $(INSTALL) $(OR_SAY)
 	@touch $@
 
 demo: venv
@@ -88,7 +92,7 @@ mutants: .venv/mutants
 	$(BIN)/python tests/mutants.py
 
 .venv/mutants: .venv/dev .venv/extras envs/mutants.lock
-	$(INSTALL) --no-deps -r envs/mutants.lock
+	$(INSTALL) --no-deps -r envs/mutants.lock $(OR_SAY)
 	@touch $@
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
@@ -108,7 +112,7 @@ docs: .venv/docs
 	@echo "open build/site/index.html"
 
 .venv/docs: .venv/extras envs/docs.lock
-	$(INSTALL) --no-deps -r envs/docs.lock
+	$(INSTALL) --no-deps -r envs/docs.lock $(OR_SAY)
 	@touch $@
 
 # The image that `--sdm apptainer` takes: containers/build.sh --help.

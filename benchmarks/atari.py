@@ -82,12 +82,12 @@ def rate(play: Callable[[], int]) -> float:
 def rates(plays: dict[str, Callable[[], int]], repeats: int) -> dict[str, float]:
     """The median rate of each, which take turns."""
     seen = [{name: rate(play) for name, play in plays.items()} for _ in range(repeats)]
-    return {name: statistics.median(one[name] for one in seen) for name in plays}
+    return {name: statistics.median(rate[name] for rate in seen) for name in plays}
 
 
 def memory(repeats: int, frames: int) -> None:
     """Linear policies of the memory beside the bare loop, over five games."""
-    found = []
+    measured = []
     for game in GAMES:
         domain = domain_of(game, frames)
         solution = np.random.default_rng(0).normal(size=(1, domain.solution_dim))
@@ -101,10 +101,10 @@ def memory(repeats: int, frames: int) -> None:
             "loop": partial(bare, domain, actions, reads=True),
             "emulator": partial(bare, domain, actions, reads=False),
         }
-        found.append(rates(plays, repeats))
-        print(game, {name: round(one) for name, one in found[-1].items()}, flush=True)
+        measured.append(rates(plays, repeats))
+        print(game, {name: round(rate) for name, rate in measured[-1].items()}, flush=True)
     ours, loop, emulator = (
-        statistics.geometric_mean(one[name] for one in found)
+        statistics.geometric_mean(rate[name] for rate in measured)
         for name in ("ours", "loop", "emulator")
     )
     figure(
@@ -135,7 +135,7 @@ def screens(repeats: int, frames: int) -> None:
             network(seen)
         return 4 * decisions
 
-    found = rates(
+    measured = rates(
         {
             "ours": lambda: int(
                 domain.evaluate(solution[np.newaxis], np.ones(1, dtype=np.uint32)).steps[0]
@@ -146,15 +146,16 @@ def screens(repeats: int, frames: int) -> None:
         },
         repeats,
     )
-    each = {name: 4e6 / one for name, one in found.items()}
+    each = {name: 4e6 / rate for name, rate in measured.items()}
     rest = each["ours"] - each["network"] - each["emulator"]
     figure(
         "Atari, a convolutional policy of screens, frames/s",
         "ale-py's AtariVectorEnv (C++), without a policy",
-        found["ours"] / found["environment"],
+        measured["ours"] / measured["environment"],
         limit="1",
-        detail=f"{found['ours']:.0f} frames a CPU second against {found['environment']:.0f}; a "
-        f"decision takes {each['ours']:.0f} us: four frames {each['emulator']:.0f} us, network "
+        detail=f"{measured['ours']:.0f} frames a CPU second against "
+        f"{measured['environment']:.0f}; a decision takes {each['ours']:.0f} us: "
+        f"four frames {each['emulator']:.0f} us, network "
         f"{each['network']:.0f} us, screens {rest:.0f} us",
     )
 

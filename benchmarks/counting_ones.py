@@ -62,7 +62,7 @@ def run(search: Search) -> Result:
     ]
     rungs = levels(search, len(known), (str(search.seed),), FLIPS)
     seen = walk(rungs, known, score, asker(SPACE, search.seed))
-    whole = [one for rung in rungs if rung.budget == FLIPS for one in seen[rung.name]]
+    whole = [trial for rung in rungs if rung.budget == FLIPS for trial in seen[rung.name]]
     return Result(8 - truth(ranked(whole)[0].values), cost(rungs, seen) / FLIPS)
 
 
@@ -85,11 +85,11 @@ def main() -> None:
     print("| rounds | whole evaluations | search | mean regret | standard error |")
     print("|---:|---:|---|---:|---:|")
     for rounds in arguments.rounds:
-        found = [searches(seed, rounds) for seed in range(arguments.repeats)]
-        for name in found[0]:
-            regrets = [one[name].regret for one in found]
+        searched = [searches(seed, rounds) for seed in range(arguments.repeats)]
+        for name in searched[0]:
+            regrets = [trial[name].regret for trial in searched]
             error = statistics.stdev(regrets) / len(regrets) ** 0.5
-            wholes = found[0][name].wholes
+            wholes = searched[0][name].wholes
             mean = statistics.fmean(regrets)
             print(f"| {rounds} | {wholes:.1f} | {name} | {mean:.3f} | {error:.3f} |", flush=True)
 

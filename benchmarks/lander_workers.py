@@ -119,8 +119,8 @@ def with_ray(
     np.save("policies.npy", policies)
     words = [python, HERE / "ray_peer.py", "policies.npy", SEED, workers, repeats]
     process = subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(process.stdout.splitlines()[-1])
-    return np.array(found["results"]), found["seconds"]
+    measured = json.loads(process.stdout.splitlines()[-1])
+    return np.array(measured["results"]), measured["seconds"]
 
 
 def main() -> None:
@@ -171,8 +171,8 @@ def main() -> None:
                     busy[name].append(seconds)
             if python is not None:
                 results[RAY], wall[RAY] = with_ray(python, policies, workers, arguments.repeats)
-            for name, found in results.items():
-                np.testing.assert_array_equal(found, results[EXAMPLE], err_msg=name)
+            for name, measured in results.items():
+                np.testing.assert_array_equal(measured, results[EXAMPLE], err_msg=name)
             report(f"LunarLander, {kind} episodes", WANTED[kind], wall, f"{workers} workers")
             for name, wanted in EFFICIENCY.items():
                 pairs = zip(busy[name], wall[name], strict=True)

@@ -143,11 +143,11 @@ def hidden() -> None:
     An iteration evaluates, trains and makes variations, of which only training can be done while
     others evaluate: variations take the critics that it leaves.
     """
-    one, cpu, _, digest = run(1)
+    single, cpu, _, digest = run(1)
     _, _, hiding, same = run(2)
     _, _, in_turn, also = run(2, hides=False)
     assert digest == same == also
-    parts = list(zip(one.evaluation, one.training, cpu, strict=True))[SKIPPED:]
+    parts = list(zip(single.evaluation, single.training, cpu, strict=True))[SKIPPED:]
     bound = sum(
         whole - evaluation - training + max(training, (evaluation + training) / 2)
         for evaluation, training, whole in parts

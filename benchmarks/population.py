@@ -109,15 +109,15 @@ def trained(
     runs = [Run(member(values, seed)) for values in known]
     seen: list[Seen] = []
     for number, level in enumerate(plan):
-        values = known if not number else [one.values for one in seen]
+        values = known if not number else [each.values for each in seen]
         if number:
             decision = exploit(search, SOURCES, seen, number, plan[number - 1].budget)
             before = list(runs)
-            for one in decision.chosen:
-                assert one.parent is not None
-                if one.parent != one.place:
-                    runs[one.place] = before[one.parent].forked(member(one.values, seed))
-            values = [one.values for one in decision.chosen]
+            for each in decision.chosen:
+                assert each.parent is not None
+                if each.parent != each.place:
+                    runs[each.place] = before[each.parent].forked(member(each.values, seed))
+            values = [each.values for each in decision.chosen]
         seen = [
             Seen(place, place, values[place], runs[place].score_at(level.budget), None, {"": "run"})
             for place in range(level.places)
@@ -157,10 +157,10 @@ def report(rows: Mapping[str, list[tuple[float, float, float]]]) -> None:
     """Means over the searches ± standard errors; `more`: than random search, on unseen seeds."""
     print("\n| search | cost | own seed | unseen seeds | lost | more | better, equal, worse |")
     print("|---|---:|---:|---:|---:|---:|---:|")
-    for name, found in rows.items():
-        own, unseen, share = zip(*found, strict=True)
-        more = [one - other[1] for one, other in zip(unseen, rows["random"], strict=True)]
-        lost = [one - other for one, other in zip(own, unseen, strict=True)]
+    for name, scores in rows.items():
+        own, unseen, share = zip(*scores, strict=True)
+        more = [each - other[1] for each, other in zip(unseen, rows["random"], strict=True)]
+        lost = [each - other for each, other in zip(own, unseen, strict=True)]
         better, worse = sum(gain > 0 for gain in more), sum(gain < 0 for gain in more)
         print(
             f"| {name} | {mean(share):.2f} | {spread(own)} | {spread(unseen)} | {spread(lost)} "

@@ -90,16 +90,16 @@ def replay(curves: Curves, strategy: Strategy, draw: int) -> Found:
 
     rungs = levels(search, taken, list(map(str, tuning)), points, drawn=False)
     seen = walk(rungs, known, score)
-    whole = [one for rung in rungs if rung.budget == points for one in seen[rung.name]]
+    whole = [each for rung in rungs if rung.budget == points for each in seen[rung.name]]
     winner = ranked(whole)[0].values["row"]
     return Found(float(held_out[winner] / held_out.max()), cost(rungs, seen) / (count * points))
 
 
 def many(curves: Curves, strategy: Strategy, draws: int) -> tuple[Found, list[float]]:
     """The means of so many draws, and the scores."""
-    found = [replay(curves, strategy, draw) for draw in range(draws)]
-    mean = Found(*(statistics.fmean(column) for column in zip(*found, strict=True)))
-    return mean, [one.score for one in found]
+    replayed = [replay(curves, strategy, draw) for draw in range(draws)]
+    mean = Found(*(statistics.fmean(column) for column in zip(*replayed, strict=True)))
+    return mean, [each.score for each in replayed]
 
 
 def cell(curves: Curves, strategy: Strategy, draws: int) -> str:
@@ -120,7 +120,7 @@ def main() -> None:
     print("|---|---:|" + "---:|" * len(curves))
     for name, strategy in STRATEGIES.items():
         cost_of_one = replay(curves[CMA_ME], strategy, draw=0).cost
-        cells = [cell(one, strategy, draws) for one in curves.values()]
+        cells = [cell(each, strategy, draws) for each in curves.values()]
         print(f"| {name} | {cost_of_one:.2f} | {' | '.join(cells)} |", flush=True)
 
 

@@ -109,31 +109,33 @@ def theirs(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
     cpu = time.process_time() - start
     network = model.policy
     layers = [*network.mlp_extractor.policy_net, network.action_net]
-    parts = [part for one in layers if hasattr(one, "weight") for part in (one.weight, one.bias)]
+    parts = [
+        part for layer in layers if hasattr(layer, "weight") for part in (layer.weight, layer.bias)
+    ]
     policy = np.concatenate([part.detach().numpy().ravel() for part in parts]).astype(float)
     return policy, model.num_timesteps, cpu
 
 
-def one(who: str, kind: str, seed: int, steps: int) -> dict[str, float]:
+def trained(who: str, kind: str, seed: int, steps: int) -> dict[str, float]:
     """What one seed of one of them has come to."""
     policy, done, cpu = (ours if who == "ours" else theirs)(kind, seed, steps)
     domain = make_domain(experiment(kind, seed, steps).domain)
-    found = domain.evaluate(np.tile(policy, (len(GREEDY), 1)), GREEDY)
-    return {"return": float(found.objective.mean()), "steps": done, "cpu": cpu}
+    result = domain.evaluate(np.tile(policy, (len(GREEDY), 1)), GREEDY)
+    return {"return": float(result.objective.mean()), "steps": done, "cpu": cpu}
 
 
 def compare(kind: str, seeds: int, steps: int, results: Path) -> list[Row]:
     """Returns and CPU time of both, from as many seeds."""
-    found: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
+    result: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
     for seed in range(1, seeds + 1):
-        for who, rows in found.items():
+        for who, rows in result.items():
             file = results / f"{kind}-{who}-{seed}-{steps}.json"
             if not file.exists():
                 words = [sys.executable, __file__, "--one", who, kind, str(seed), str(steps)]
                 done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
                 write_text(file, done.stdout.splitlines()[-1])
             rows.append(json.loads(file.read_text()))
-    returns = {who: [row["return"] for row in rows] for who, rows in found.items()}
+    returns = {who: [row["return"] for row in rows] for who, rows in result.items()}
     mean = statistics.mean(returns["theirs"])
     low, high = interval(returns["ours"], returns["theirs"])
     final = figure(
@@ -148,7 +150,7 @@ def compare(kind: str, seeds: int, steps: int, results: Path) -> list[Row]:
     )
     speeds = {
         who: sum(row["steps"] for row in rows) / sum(row["cpu"] for row in rows)
-        for who, rows in found.items()
+        for who, rows in result.items()
     }
     speed = figure(
         f"{kind}, environment steps a CPU second",
@@ -166,8 +168,8 @@ def interval(ones: list[float], others: list[float]) -> tuple[float, float]:
 
     if len({*ones}) == len({*others}) == 1:
         return ones[0] - others[0], ones[0] - others[0]
-    found = ttest_ind(ones, others, equal_var=False).confidence_interval(0.9)
-    return float(found.low), float(found.high)
+    result = ttest_ind(ones, others, equal_var=False).confidence_interval(0.9)
+    return float(result.low), float(result.high)
 
 
 def sampling(policy: Any, repeats: int) -> Row:
@@ -201,7 +203,7 @@ def sampling(policy: Any, repeats: int) -> Row:
     finally:
         for engine in engines.values():
             engine.close()
-    one_worker, two = (statistics.median(found[1:]) for found in speeds.values())
+    one_worker, two = (statistics.median(result[1:]) for result in speeds.values())
     return figure(
         "exploring episodes, steps a wall second of 2 workers",
         "1 worker",
@@ -224,13 +226,13 @@ def whole(steps: int) -> tuple[Row, Any]:
     alone = one_worker.seconds["ask"] + one_worker.seconds["tell"]
     total = alone + one_worker.seconds["evaluate"]
     bound = total / (alone + one_worker.seconds["evaluate"] / 2)
-    found = total / sum(two.seconds[phase] for phase in ("ask", "tell", "evaluate"))
+    result = total / sum(two.seconds[phase] for phase in ("ask", "tell", "evaluate"))
     row = figure(
         "PPO, speed-up of a whole run by a second worker",
         "its bound (Amdahl)",
-        found / bound,
+        result / bound,
         limit="1",
-        detail=f"{found:.2f} of {bound:.2f}: learning is {alone / total:.0%} of one worker's time",
+        detail=f"{result:.2f} of {bound:.2f}: learning is {alone / total:.0%} of one worker's time",
     )
     return row, one_worker.algorithm.learner.policy
 
@@ -245,7 +247,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.one:
         who, kind, seed, steps = arguments.one
-        print(json.dumps(one(who, kind, int(seed), int(steps))))
+        print(json.dumps(trained(who, kind, int(seed), int(steps))))
         return
     arguments.results.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []

@@ -190,8 +190,8 @@ def ours(folder: Path) -> list[dict[str, Any]]:
 
 
 def last_json(file: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(file.read_text().splitlines()[-1])
-    return found
+    searched: list[dict[str, Any]] = json.loads(file.read_text().splitlines()[-1])
+    return searched
 
 
 def judge(job: tuple[str, int, dict[str, Any]]) -> float:
@@ -211,17 +211,17 @@ def compare(task: str, seeds: Sequence[int], python: Path) -> dict[str, list[Mad
     whole = Job("", task, 1, 1).budget
     with ProcessPoolExecutor(2) as pool:
         scores = {
-            way: list(pool.map(judge, [(task, 1, one.winner(whole)) for one in found]))
-            for way, found in made.items()
+            way: list(pool.map(judge, [(task, 1, each.winner(whole)) for each in searched]))
+            for way, searched in made.items()
         }
     print(f"\n**{task}**, {len(seeds)} search seeds\n")
     print("| search | winner on unseen seeds | seconds | MB | evaluations |")
     print("|---|---:|---:|---:|---:|")
-    seconds = {way: statistics.median(one.seconds for one in made[way]) for way in made}
-    for way, found in made.items():
+    seconds = {way: statistics.median(each.seconds for each in made[way]) for way in made}
+    for way, searched in made.items():
         mean, error = mean_and_error(scores[way])
-        disk = statistics.median(one.disk for one in found) / 1e6
-        kept = statistics.fmean(one.kept for one in found)
+        disk = statistics.median(each.disk for each in searched) / 1e6
+        kept = statistics.fmean(each.kept for each in searched)
         cells = f"{mean:.2f} ± {error:.2f} | {seconds[way]:.1f} | {disk:.1f} | {kept:,.0f}"
         print(f"| {way} | {cells} |", flush=True)
     mean, error = mean_and_error(
@@ -256,9 +256,9 @@ def check(task: str, made: dict[str, list[Made]], long: int, python: Path) -> No
     print("|---|---:|---:|")
     for way, searches in made.items():
         equal = 0
-        for seed, one in enumerate(searches, start=1):
+        for seed, each in enumerate(searches, start=1):
             again = make(Job(way, task, 1, seed), python)
-            equal += sorted(map(json.dumps, one.records)) == sorted(map(json.dumps, again.records))
+            equal += sorted(map(json.dumps, each.records)) == sorted(map(json.dumps, again.records))
         killed = make(Job(way, task, 1, 1, counted=True), python, kill=True)
         lost = killed.evaluations - killed.kept
         share = lost / killed.kept

@@ -83,9 +83,9 @@ def main() -> None:
         until = ["--until", "qd_run"]
         each = ["snakemake", "--executor", "slurm", "--jobs", "2", *until]
         each += ["--slurm-init-seconds-before-status-checks", "2"]
-        one = ["sbatch", "--wait", "--cpus-per-task", "2", "--mem", "4G", "--time", "30"]
-        one += ["profiles/pilot/job.sh", *until]
-        for title, folder, words in (("a job per run", jobs, each), ("one job", pilot, one)):
+        job = ["sbatch", "--wait", "--cpus-per-task", "2", "--mem", "4G", "--time", "30"]
+        job += ["profiles/pilot/job.sh", *until]
+        for title, folder, words in (("a job per run", jobs, each), ("one job", pilot, job)):
             took, cores = measure(folder, words)
             summaries = list(folder.glob("results/runs/*/summary.json"))
             assert len(summaries) == runs

@@ -65,13 +65,13 @@ def outputs(made: Any, solutions: np.ndarray) -> Arrays:
     Of many parameters, some; `ascend` and `gradient` take more observations than a minibatch.
     """
     made.train(20)
-    found = {
+    arrays = {
         name: np.asarray(getattr(made, name)).reshape(-1)
         for name in ("actor", "critics", "target_actor", "target_critics")
     }
-    found["ascended"] = made.ascend(solutions, 5, 20, 1e-3).reshape(-1)
-    found["gradient"] = made.gradient(solutions[0], 300)
-    return {name: values[:: 1 + values.size // 500] for name, values in found.items()}
+    arrays["ascended"] = made.ascend(solutions, 5, 20, 1e-3).reshape(-1)
+    arrays["gradient"] = made.gradient(solutions[0], 300)
+    return {name: values[:: 1 + values.size // 500] for name, values in arrays.items()}
 
 
 def solutions_of(made: TD3) -> np.ndarray:

@@ -115,8 +115,8 @@ class Torch:
             adam.zero_grad()
             # By the actor alone: the critic's own gradients would cost more.
             parameters = list(net.parameters())
-            found = torch.autograd.grad(self.loss(net, of_step), parameters)
-            for parameter, gradient in zip(parameters, found, strict=True):
+            computed = torch.autograd.grad(self.loss(net, of_step), parameters)
+            for parameter, gradient in zip(parameters, computed, strict=True):
                 parameter.grad = gradient
             adam.step()
         return flat(net)
@@ -126,13 +126,13 @@ class Torch:
         net = copy.deepcopy(self.net)
         vector_to_parameters(torch.tensor(solution, dtype=self.dtype), net.parameters())
         drawn = torch.from_numpy(self.replay.draw_observations(self.rng, observations))
-        found = torch.autograd.grad(-self.loss(net, drawn.to(self.dtype)), [*net.parameters()])
-        return np.concatenate([gradient.reshape(-1).numpy() for gradient in found])
+        computed = torch.autograd.grad(-self.loss(net, drawn.to(self.dtype)), [*net.parameters()])
+        return np.concatenate([gradient.reshape(-1).numpy() for gradient in computed])
 
     actor = property(lambda self: flat(self.net))
     target_actor = property(lambda self: flat(self.target))
     critics = property(lambda self: np.stack([flat(critic) for critic in self.pair]))
-    target_critics = property(lambda self: np.stack([flat(one) for one in self.target_pair]))
+    target_critics = property(lambda self: np.stack([flat(critic) for critic in self.target_pair]))
 
 
 def flat(module: torch.nn.Module) -> np.ndarray:
@@ -150,17 +150,17 @@ def times(repeats: int) -> dict[str, dict[str, list[float]]]:
     ours = learner("hopper", 100_000)
     learners: dict[str, Any] = {"ours": ours, "torch": Torch("hopper", ours)}
     solutions = np.stack([ours.greedy] * VARIED)
-    found: dict[str, dict[str, list[float]]] = {
+    computed: dict[str, dict[str, list[float]]] = {
         name: {"training": [], "variation": []} for name in learners
     }
     for made in learners.values():
         made.train(20)
     for _ in range(repeats):
         for name, made in learners.items():
-            found[name]["training"].append(seconds(lambda made=made: made.train(STEPS)))
+            computed[name]["training"].append(seconds(lambda made=made: made.train(STEPS)))
             varied = seconds(lambda made=made: made.ascend(solutions, **ASCENT))
-            found[name]["variation"].append(varied)
-    return found
+            computed[name]["variation"].append(varied)
+    return computed
 
 
 def main() -> None:
@@ -174,8 +174,8 @@ def main() -> None:
     arrays = {}
     for case in CASES:
         ours = learner(case)
-        found = outputs(Torch(case, ours), solutions_of(ours))
-        arrays |= {f"{case}.{name}": values for name, values in found.items()}
+        computed = outputs(Torch(case, ours), solutions_of(ours))
+        arrays |= {f"{case}.{name}": values for name, values in computed.items()}
     np.savez_compressed(OUTPUTS, **arrays)
     print(f"{OUTPUTS}: {Path(OUTPUTS).stat().st_size:,} bytes, torch {torch.__version__}")
 

@@ -121,8 +121,8 @@ def ours(name: str, seconds: float, workers: int, repeats: int) -> tuple[float, 
     with engine(name, seconds, workers) as made:
 
         def evaluate() -> None:
-            found = made.evaluate(batch(), [slice(0, BATCH)])
-            busy.append(sum(outcome.seconds for _, outcome in found))
+            result = made.evaluate(batch(), [slice(0, BATCH)])
+            busy.append(sum(outcome.seconds for _, outcome in result))
 
         took = timed(evaluate, repeats)
         return took, statistics.median(busy[1:]) / workers
@@ -228,9 +228,9 @@ def start_up(repeats: int) -> None:
         words = ["run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", f"start{repeat}"]
         subprocess.run([sys.executable, "-m", "qdsweep", *words], check=True, capture_output=True)
         log = Path(f"start{repeat}/run.log").read_text()
-        found = re.search(r"first evaluation after (\S+) s", log)
-        assert found is not None
-        mine.append(float(found[1]))
+        result = re.search(r"first evaluation after (\S+) s", log)
+        assert result is not None
+        mine.append(float(result[1]))
     first, imports = statistics.median(mine), statistics.median(bare)
     print(
         f"start to first evaluation, 4 workers: {first:.1f} s; bare imports of numpy, ribs, "

@@ -27,7 +27,7 @@ project)
     find $home -name __pycache__ -prune -exec rm -r {} +
     python -m compileall -q $home/workflow
     echo $home/workflow > "$site/qdsweep.pth"
-    printf '#!/bin/sh\nexec python -m qdsweep "$@"\n' > /usr/local/bin/qdsweep
+    printf '#!/bin/sh\nexec python -P -m qdsweep "$@"\n' > /usr/local/bin/qdsweep
     chmod 755 /usr/local/bin/qdsweep
     chmod -R a+rX $home
     ;;

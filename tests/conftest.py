@@ -125,7 +125,11 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 # `make test` leaves it to `make test-all`: it starts a cluster, images or a browser, installs
 # something, or takes minutes where `make test` has a short form of the promise.
 REST = (
-    *("container/", "install/", "report/", "slurm/", "trust/"),
+    *("container/", "report/", "slurm/"),
+    *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
+    *(f"trust/test_{name}.py" for name in ("bits", "disks", "file_locks", "file_system")),
+    *(f"trust/test_{name}.py" for name in ("machines", "many_runs", "strangers")),
+    "trust/test_bad_input.py::test_real_processes_say_the_same",
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),

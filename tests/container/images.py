@@ -28,8 +28,8 @@ SETTINGS = {
 
 def page_command(start: str) -> str:
     """The one command of the README and of docs/guide that starts so."""
-    (found,) = lines(start)
-    return found
+    (line,) = lines(start)
+    return line
 
 
 class Workshop:

@@ -139,10 +139,10 @@ def test_the_images_have_what_the_lock_file_says(workshop, request):
     for image, wanted in images.items():
         words = ["apptainer", "--silent", "exec", "--cleanenv", image, "python", "-c", script]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-        found, uncompiled = json.loads(done.stdout)
-        assert {name: found.get(name) for name in wanted} == wanted
+        modules, uncompiled = json.loads(done.stdout)
+        assert {name: modules.get(name) for name in wanted} == wanted
         assert not uncompiled, "each start would compile it anew"
-        assert not set(found) - set(wanted) - {"pip", "setuptools", "wheel"}
+        assert not set(modules) - set(wanted) - {"pip", "setuptools", "wheel"}
 
 
 def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
@@ -155,10 +155,15 @@ def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
         "which bash python qdsweep; id -u; ls -d /root/.cache /opt/qdsweep/.git"
         " /opt/qdsweep/results /tmp/pip* 2>/dev/null; true"
     )
-    said = workshop.do(
+    printed = workshop.do(
         f"apptainer -s exec --contain --cleanenv --no-home {workshop.image} sh -c '{inside}'"
     )
-    assert said.split() == ["/usr/bin/bash", "/usr/local/bin/python", "/usr/local/bin/qdsweep", "0"]
+    assert printed.split() == [
+        "/usr/bin/bash",
+        "/usr/local/bin/python",
+        "/usr/local/bin/qdsweep",
+        "0",
+    ]
     about = json.loads(workshop.do("buildah inspect --type image localhost/qdsweep:" + version))
     assert about["OCIv1"]["config"]["User"] == "qdsweep"
 
@@ -172,9 +177,9 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
         root.command("qdsweep", *words), cwd=root.folder, stderr=subprocess.DEVNULL
     )
     state = root.folder / "out/state"
-    wait_until(lambda: [*state.glob("reload-*.pkl")], 60, "a save")
+    wait_until(lambda: [*state.glob("reload-*.pkl")], 300, "a save")
     run.send_signal(signal.SIGTERM)
-    assert run.wait(30) == 75
+    assert run.wait(300) == 75
     reached = read_json(state / "status.json")["iteration"]
     assert reached > 0
     root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")

@@ -93,10 +93,10 @@ def is_alive(process: psutil.Process) -> bool:
 
 def objectives(made: Engine) -> list[float]:
     seeds = np.arange(ROWS, dtype=np.uint32)
-    found = np.full(ROWS, np.nan)
+    scores = np.full(ROWS, np.nan)
     for rows, outcome in made.evaluate(Batch(np.zeros((ROWS, 2)), seeds), [slice(0, ROWS)]):
-        found[rows] = outcome.evaluation.objective
-    return found.tolist()
+        scores[rows] = outcome.evaluation.objective
+    return scores.tolist()
 
 
 @pytest.mark.parametrize("does", ["read", "end"])

@@ -112,7 +112,7 @@ def test_scored_failures_and_lists_of_ints_give_one_digest(folder, how, changes)
         run(folder, how, "--workers", workers, code=0, **changes)
         results.append(summary(folder / "out"))
         shutil.rmtree(folder / "out")
-    first, second = ((one["archive_digest"], one["failures"]) for one in results)
+    first, second = ((result["archive_digest"], result["failures"]) for result in results)
     assert first == second
     assert (first[1] > 0) == bool(changes)
 

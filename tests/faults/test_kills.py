@@ -24,6 +24,7 @@ import psutil
 import pytest
 from composing import with_algorithm
 from counting import EXPERIMENT, add_plugin, evaluated
+from in_process import qdsweep
 from killing import Start, go_on, living, stop_at, stopped, warm_process
 from results import digest, digests, read_json, search_results, steps
 from support import POLE, shared_folder, write_yaml
@@ -229,7 +230,7 @@ class Study(Work):
         runs = sorted((self.folder / "out/runs").iterdir())
         measured = {run.name: read_json(run / "summary.json") for run in runs}
         return {
-            name: (about["archive_digest"], [one["from"] for one in about["attempts"]])
+            name: (about["archive_digest"], [attempt["from"] for attempt in about["attempts"]])
             for name, about in measured.items()
         }
 
@@ -359,6 +360,7 @@ class Case(NamedTuple):
         moment: When it is killed.
         victim: Who is.
         how: The signal.
+        times: How often it is sent, 0.3 s apart.
     """
 
     work: str
@@ -366,10 +368,11 @@ class Case(NamedTuple):
     moment: str
     victim: str = "main process"
     how: signal.Signals = signal.SIGKILL
+    times: int = 1
 
     def __str__(self) -> str:
         words = [self.work, self.engine, self.moment, self.victim]
-        return "-".join([*words, self.how.name]).replace(" ", "_")
+        return "-".join([*words, *[self.how.name] * self.times]).replace(" ", "_")
 
     def steps(self) -> list[tuple[str, int]]:
         if self.moment == "evaluation":
@@ -390,10 +393,14 @@ def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
     if case.victim in ("command", "snakemake"):
         return [psutil.Process(start.pid)]
     if case.victim in ("group", "group and jobs"):
-        group = [one for one in living(work.folder) if in_group(one, start.pid)]
+        group = [process for process in living(work.folder) if in_group(process, start.pid)]
         return living(work.folder) if case.victim == "group and jobs" else group
     if case.victim == "warm process":
-        return [one for one in started(work.folder, "qdsweep.warm.server") if not is_job(one)]
+        return [
+            process
+            for process in started(work.folder, "qdsweep.warm.server")
+            if not is_job(process)
+        ]
     pid = stopped(work.folder)
     assert pid is not None
     waits = psutil.Process(pid)
@@ -403,7 +410,7 @@ def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
             for lock in work.folder.glob("results/runs/*/state/lock")
             if str(pid) in lock.read_text()
         )
-        return [one for one in started(work.folder, "qdsweep") if run in one.cmdline()]
+        return [process for process in started(work.folder, "qdsweep") if run in process.cmdline()]
     if case.victim in ("worker", "job"):
         return [waits]
     parent = waits.parent()
@@ -411,7 +418,7 @@ def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
     if case.victim == "what forks" or case.engine == "ray":
         return [parent]
     assert case.victim == "supervisor"
-    return [one for one in living(work.folder) if "worker" in one.cmdline()]
+    return [process for process in living(work.folder) if "worker" in process.cmdline()]
 
 
 def in_group(process: psutil.Process, group: int) -> bool:
@@ -423,7 +430,7 @@ def in_group(process: psutil.Process, group: int) -> bool:
 
 def started(folder: Path, module: str) -> list[psutil.Process]:
     """Those in a folder whose command is `python -m MODULE ...`."""
-    return [one for one in living(folder) if one.cmdline()[1:3] == ["-m", module]]
+    return [process for process in living(folder) if process.cmdline()[1:3] == ["-m", module]]
 
 
 def is_job(process: psutil.Process) -> bool:
@@ -442,19 +449,22 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
         stop_at(work.folder, moment, number)
         go_on(work.folder)
         wait_until(lambda: not (work.folder / "stop").exists() or start.has_ended(), 300, moment)
-    wait_until(lambda: stopped(work.folder) or start.has_ended(), 60, moment)
+    wait_until(lambda: stopped(work.folder) or start.has_ended(), 300, moment)
     assert stopped(work.folder), start.printed.read_text()[-5000:]
     kept, sockets = work.kept(), ray_folders(work)
-    for victim in victims(case, work, start):
-        with contextlib.suppress(psutil.NoSuchProcess):  # it ends with another one
-            victim.send_signal(case.how)
+    all_victims = victims(case, work, start)
+    for turn in range(case.times):
+        time.sleep(0.3 if turn else 0)
+        for victim in all_victims:
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ends with another one
+                victim.send_signal(case.how)
     go_on(work.folder)
     wait_until(start.has_ended, 300, "its end")
-    said = start.printed.read_text()[-5000:]
+    printed = start.printed.read_text()[-5000:]
     if case.how == signal.SIGTERM:
-        assert start.code == 75, said
+        assert start.code == 75, printed
     else:
-        assert (start.code == 0) == case.goes_on(), said
+        assert (start.code == 0) == case.goes_on(), printed
     gone(living(work.folder))
     wait_until(lambda: not any(map(os.path.exists, sockets)), what="Ray's folder has vanished")
     return 1, kept
@@ -475,10 +485,10 @@ def kill_in_the_start(case: Case, work: Work, most: int) -> tuple[int, dict[Path
     start = work.start(case.engine)
     least = 1 if case.engine == "serial" else 2
     lock = work.folder / "out/state/lock"
-    wait_until(lambda: lock.exists() and lock.read_text(), 60, "it has begun")
-    wait_until(lambda: len(living(work.folder)) >= least, 60, "what starts the workers")
+    wait_until(lambda: lock.exists() and lock.read_text(), 300, "it has begun")
+    wait_until(lambda: len(living(work.folder)) >= least, 300, "what starts the workers")
     work.main(start).kill()
-    wait_until(start.has_ended, 60, "its end")
+    wait_until(start.has_ended, 300, "its end")
     gone(living(work.folder))
     (work.folder / "hold").unlink()
     assert evaluated(work.folder) == 0
@@ -513,7 +523,7 @@ def kill_at_random(case: Case, work: Work, most: int) -> tuple[int, dict[Path, b
 def gone(processes: list[psutil.Process]) -> None:
     """Fails where one lives that should end after a kill."""
     _, alive = psutil.wait_procs(processes, timeout=120)
-    assert not alive, [(one.pid, one.cmdline()) for one in alive]
+    assert not alive, [(process.pid, process.cmdline()) for process in alive]
 
 
 @pytest.fixture(scope="module")
@@ -523,7 +533,7 @@ def warm() -> Iterator[Path]:
 
     made = [compose(SWEPT, {"algorithm": name}, source="test") for name in ALGORITHMS]
     made.append(compose({**RUN, "domain": {"preset": "lp_sphere", "solution_dim": 4}}))
-    server.prepare(json.dumps([one.model_dump(mode="json") for one in made]).encode())
+    server.prepare(json.dumps([experiment.model_dump(mode="json") for experiment in made]).encode())
     folder = Path(tempfile.mkdtemp(prefix="kills-", dir=shared_folder()))
     with warm_process(folder) as socket:
         yield socket
@@ -583,6 +593,7 @@ SHORT = [
     Case("reevaluation", "processes", "evaluation"),
     Case("sweep", "serial", "before table.csv", "group and jobs"),
     Case("counted", "serial", "evaluation", "warm process"),
+    Case("counted", "serial", "evaluation", "group", CTRL_C, 2),
     Case("halving", "serial", "evaluation", "group"),
 ]
 # For each learner another engine and signal in each phase.
@@ -652,6 +663,8 @@ def test_killed_it_ends_as_if_undisturbed(case, warm, undisturbed, scratch, tmp_
         work = WORKS[case.work](tmp_path / str(left), case.work, scratch, None if own else warm)
         kills, kept = act(case, work, left)
         left -= kills
+        if case.how == CTRL_C:
+            assert " stopped" in qdsweep("status", cwd=work.folder)
         work.finish(resumed_on(case))
         results = work.results()
         assert results.keys() == expected.keys()

@@ -5,7 +5,8 @@ import re
 import signal
 import stat
 import subprocess
-import time
+from collections import deque
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -48,7 +49,7 @@ class Live:
 
     def rank(self, number: int) -> psutil.Process:
         """A worker, when all are ready."""
-        wait_until(lambda: has_workers(self.log, self.workers), 240, "workers")
+        wait_until(lambda: has_workers(self.log, self.workers), 300, "workers")
         (pid,) = re.findall(rf"rank {number} \(process (\d+)", self.log.read_text())
         return psutil.Process(int(pid))
 
@@ -66,7 +67,7 @@ class Live:
 
 def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, expected):
     for run in [Live(tmp_path / str(n), workers=n, seconds=0) for n in (1, 2, 3, 4)]:
-        assert run.process.wait(60) == 0
+        assert run.process.wait(300) == 0
         assert digest(run.out) == expected
         about = summary(run.out)
         assert (about["engine"], about["workers"]) == ("mpi", run.workers)
@@ -75,18 +76,22 @@ def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, e
         run.nothing_is_left()
 
 
+def is_asleep(rank: psutil.Process, looks: deque[set[str]]) -> bool:
+    """Whether the last looks found its threads asleep: one that polls without rest never is."""
+    threads = Path(f"/proc/{rank.pid}/task").glob("*/stat")
+    looks.append({thread.read_text().rpartition(")")[2].split()[0] for thread in threads})
+    return list(looks) == 5 * [{"S"}]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_run_saves_at_once_and_another_engine_goes_on(tmp_path, number):
     few = {"initial_solutions": 2}
     run = Live(tmp_path, workers=3, seconds=20.0, **few)
     ranks = [*(run.rank(n) for n in (1, 2, 3)), run.main()]
-    time.sleep(0.5)  # two evaluate, one has nothing to do, and nobody polls without rest
-    before = [sum(rank.cpu_times()[:2]) for rank in ranks]
-    time.sleep(1.5)
-    used = [sum(rank.cpu_times()[:2]) - start for rank, start in zip(ranks, before, strict=True)]
-    assert max(used) <= 0.1, used
+    for rank in ranks:  # two evaluate, one has nothing to do
+        wait_until(partial(is_asleep, rank, deque(maxlen=5)), what="it rests")
     run.process.send_signal(number)
-    assert run.process.wait(60) == 75
+    assert run.process.wait(300) == 75
     run.nothing_is_left()
     saved = read_json(run.out / "state/status.json")
     assert saved["iteration"] == 0, "it does not wait for an evaluation"
@@ -107,10 +112,10 @@ def test_a_rank_with_other_versions_is_turned_away(tmp_path, expected):
         "m.version = lambda name: '0.0' if name == 'numpy' else real(name)\n"
     )
     other = f"[ $PMI_RANK = 2 ] && export PYTHONPATH={tmp_path}/other"
-    one = script(tmp_path / "one.sh", other, 'exec "$@"')
-    launcher = script(tmp_path / "all.sh", "n=$2; shift 2", f'{BIN}/mpiexec -n $n {one} "$@"')
+    of_a_rank = script(tmp_path / "one.sh", other, 'exec "$@"')
+    launcher = script(tmp_path / "all.sh", "n=$2; shift 2", f'{BIN}/mpiexec -n $n {of_a_rank} "$@"')
     run = Live(tmp_path, 3, 0.02, f"mpi: {{launcher: {launcher}}}")
-    assert run.process.wait(60) == 0, run.process.stderr.read()
+    assert run.process.wait(300) == 0, run.process.stderr.read()
     assert re.search(r"rank 2 .* numpy 0\.0 ", (run.out / "run.log").read_text())
     assert has_workers(run.out / "run.log", 2) and not has_workers(run.out / "run.log", 3)
     assert digest(run.out) == expected
@@ -129,6 +134,6 @@ def test_what_cannot_start_is_refused_before_any_work(tmp_path):
             SHELL["PYTHONPATH"] = str(tmp_path / "without")
         run = Live(tmp_path / name, 2, 0, f"mpi: {{launcher: {launcher}}}")
         SHELL.pop("PYTHONPATH", None)
-        assert run.process.wait(60) == 2
+        assert run.process.wait(300) == 2
         names_all(run.process.stderr.read(), *names)
         assert not (run.out / "state/metrics.csv").exists()

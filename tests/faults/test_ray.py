@@ -1,9 +1,11 @@
 """The ray engine on one machine, with a Ray cluster of its own and in an existing one."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -50,7 +52,7 @@ class Live:
             )
 
     def ready(self, workers: int = 3) -> "Live":
-        wait_until(lambda: has_workers(self.log, workers), 240, "workers")
+        wait_until(lambda: has_workers(self.log, workers), 300, "workers")
         return self
 
     def pids(self) -> list[int]:
@@ -61,18 +63,18 @@ class Live:
 
     def rays(self) -> dict[psutil.Process, str]:
         """Processes of a Ray cluster of its own, and their folder."""
-        found, token = {}, str(self.out / "state/connection/token")
+        processes, token = {}, str(self.out / "state/connection/token")
         for process in psutil.process_iter():
             try:
                 variables = process.environ()
             except psutil.Error:
                 continue
             if variables.get("RAY_AUTH_TOKEN_PATH") == token:
-                found[process] = variables["RAY_TMPDIR"]
-        return found
+                processes[process] = variables["RAY_TMPDIR"]
+        return processes
 
     def finish(self, expected: str) -> None:
-        assert self.process.wait(180) == 0, (self.folder / "printed.txt").read_text()[-3000:]
+        assert self.process.wait(300) == 0, (self.folder / "printed.txt").read_text()[-3000:]
         assert digest(self.out) == expected
 
 
@@ -103,13 +105,13 @@ def calls() -> list[str]:
 
     import ray.core.generated
 
-    found = [f"/ray.rpc.ObjectManagerService/{name}" for name in ("Push", "Pull")]
+    methods = [f"/ray.rpc.ObjectManagerService/{name}" for name in ("Push", "Pull")]
     for module in pkgutil.iter_modules(ray.core.generated.__path__):
         if module.name.endswith("_pb2"):
             about = importlib.import_module(f"ray.core.generated.{module.name}").DESCRIPTOR
             for service in about.services_by_name.values():
-                found += [f"/{service.full_name}/{method.name}" for method in service.methods]
-    return found
+                methods += [f"/{service.full_name}/{method.name}" for method in service.methods]
+    return methods
 
 
 def answers(host: str, port: int) -> set[str]:
@@ -149,11 +151,18 @@ def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, ex
         assert heard in ({"401"}, {"UNAUTHENTICATED", "UNIMPLEMENTED"}), (port, heard)
     (folder,) = set(run.rays().values())
     os.killpg(run.process.pid, signal.SIGTERM)  # Ray's own processes, too
-    assert run.process.wait(60) == 75
+    assert run.process.wait(300) == 75
     wait_until(lambda: not run.rays() and not Path(folder).exists(), what="all of Ray has ended")
     qdsweep("run", "experiment.yaml", "--workers", "2", "--out", "out", cwd=tmp_path)
     assert digest(run.out) == expected
     assert summary(run.out)["engine"] == "processes"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server(("", 0))) for _ in range(count)]
+        return [server.getsockname()[1] for server in servers]
 
 
 @pytest.fixture
@@ -172,7 +181,9 @@ def lab(tmp_path):
     short = subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout
     env = {**SHELL, **access, "RAY_TMPDIR": short.strip(), "PATIENT_SECONDS": "0.02"}
     env["RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S"] = "10"  # a server that hangs is given up
-    ports = ("--port=6399", "--ray-client-server-port=6398", "--include-dashboard=false")
+    port, for_clients = free_ports(2)
+    ports = (f"--port={port}", f"--ray-client-server-port={for_clients}")
+    nodes, clients = f"127.0.0.1:{port}", f"ray://127.0.0.1:{for_clients}"
     start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
     start += ["--disable-usage-stats", "--object-store-memory=100000000"]
     with (folder / "printed.txt").open("wb") as printed:
@@ -182,30 +193,30 @@ def lab(tmp_path):
                 [*start, *words], cwd=folder, env={**env, **more}, stdout=printed, stderr=printed
             )
 
-        head = node("--head", "--num-cpus=2", *ports)
-        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started"), 120, "the head")
-        other = node("--address=127.0.0.1:6399", "--num-cpus=1", PYTHONPATH=str(folder / "other"))
-        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started", 2), 120, "a node")
-        yield access, head, other
+        head = node("--head", "--num-cpus=2", "--include-dashboard=false", *ports)
+        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started"), 300, "the head")
+        other = node(f"--address={nodes}", "--num-cpus=1", PYTHONPATH=str(folder / "other"))
+        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started", 2), 300, "a node")
+        yield access, head, other, nodes, clients
         for process in (other, head):
             process.terminate()
-            process.wait(60)
+            process.wait(300)
     subprocess.run(["rm", "-rf", short.strip()], check=True)
 
 
 def client_servers() -> list[psutil.Process]:
     """Of the head, one for each client that is no node of its cluster."""
-    found = []
+    servers = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         if "--mode=specific-server" in words and "python" in words[0]:
-            found.append(process)
-    return found
+            servers.append(process)
+    return servers
 
 
 def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
-    access, head, other = lab
-    keys = {"address": "127.0.0.1:6399", "workers": 3}
+    access, head, other, nodes, clients = lab
+    keys = {"address": nodes, "workers": 3}
     run = Live(tmp_path / "node", 0.02, {"engine": "ray", "ray": keys}, **access).ready(2)
     wait_until(lambda: says(run.log, "numpy 0.0"), what="one has other versions")
     wait_until(lambda: says(run.log, "evaluates", 5), what="results")
@@ -214,19 +225,19 @@ def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
     run.finish(expected)
     assert has_lost(run.log, 1)
     # From a machine that is none of its nodes; the first server for it hangs.
-    keys = {"address": "ray://127.0.0.1:6398", "workers": 2}
+    keys = {"address": clients, "workers": 2}
     run = Live(tmp_path / "client", 0.02, {"engine": "ray", "ray": keys}, **access)
-    wait_until(client_servers, 60, "a server for the client")
+    wait_until(client_servers, 300, "a server for the client")
     (first,) = client_servers()
     first.suspend()
-    wait_until(lambda: len(client_servers()) > 1, 90, "another one is asked for")
+    wait_until(lambda: len(client_servers()) > 1, 300, "another one is asked for")
     first.kill()
     run.ready(2)
     wait_until(lambda: says(run.log, "evaluates", 5), what="results")
     os.kill(run.pids()[0], signal.SIGKILL)
     run.finish(expected)
     assert head.poll() is None
-    count = "import ray; ray.init('127.0.0.1:6399', log_to_driver=False); print(*map(sorted, "
+    count = f"import ray; ray.init('{nodes}', log_to_driver=False); print(*map(sorted, "
     count += "(ray.cluster_resources().items(), ray.available_resources().items())), sep='\\n')"
 
     def is_free() -> bool:
@@ -240,11 +251,11 @@ def test_without_its_extra_or_its_cluster_nothing_is_started(tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden/sitecustomize.py").write_text("import sys; sys.modules['ray'] = None")
     run = Live(tmp_path / "a", 0, PYTHONPATH=str(tmp_path / "hidden"))
-    assert run.process.wait(120) == 2
+    assert run.process.wait(300) == 2
     names_all((run.folder / "printed.txt").read_text(), "`make extras`")
     run = Live(tmp_path / "b", 0, {"engine": "ray", "ray": {"address": "[::1]:1", "workers": 2}})
-    assert run.process.wait(120) == 2
+    assert run.process.wait(300) == 2
     keys = {"address": "127.0.0.1:1", "workers": 2}
     run = Live(tmp_path / "c", 0, {"engine": "ray", "ray": keys})
-    assert run.process.wait(120) == 1, "it may be there for the next attempt"
+    assert run.process.wait(300) == 1, "it may be there for the next attempt"
     names_all((run.folder / "printed.txt").read_text(), "127.0.0.1:1")

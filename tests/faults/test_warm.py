@@ -58,8 +58,8 @@ def processes(folder: Path, module: str) -> list[psutil.Process]:
 
 
 def warm_process(folder: Path) -> psutil.Process:
-    (one,) = [p for p in processes(folder, SERVER) if p.ppid() not in map(int, pids(folder))]
-    return one
+    (server,) = [p for p in processes(folder, SERVER) if p.ppid() not in map(int, pids(folder))]
+    return server
 
 
 def pids(folder: Path) -> list[int]:
@@ -149,14 +149,14 @@ def test_a_client_ends_as_its_run_does_and_takes_it_with_it(tmp_path):
         fork = read_json(state / "lock")["pid"]
         if number == signal.SIGKILL:
             os.kill(fork, number)
-            assert mine.wait(30) == -number
+            assert mine.wait(300) == -number
             assert b"Traceback" not in mine.stderr.read()
         else:
             mine.kill()
             wait_until(lambda fork=fork: fork not in pids(tmp_path), what="it ends, too")
     os.killpg(process.pid, signal.SIGCONT)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait(30)
+    process.wait(300)
     wait_until(lambda: not pids(tmp_path), what="all have ended")
 
 

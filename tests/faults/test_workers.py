@@ -58,7 +58,7 @@ class Live:
         (self.folder / "hold").unlink()
 
     def ready(self, workers: int = 3) -> "Live":
-        wait_until(lambda: has_workers(self.log, workers), 240, "workers")
+        wait_until(lambda: has_workers(self.log, workers), 300, "workers")
         return self
 
     def crew(self) -> list[psutil.Process]:
@@ -70,7 +70,7 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     (link,) = re.findall(r"http://127\.0\.0\.1:\d+/status", run.log.read_text())
     with urllib.request.urlopen(link, timeout=20) as page:
         assert b"Dask" in page.read()
-    assert run.process.wait(60) == 0
+    assert run.process.wait(300) == 0
     assert digest(run.out) == expected
     line = r"\[tls://127\.0\.0\.1:\d+ [123]\] evaluates \d+"
     assert re.search(line, run.log.read_text()), "prints reach the log"
@@ -79,9 +79,21 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     assert not left & {"connection", "workers"}, "credentials and workers' logs vanish"
 
 
+def test_times_to_end_of_a_users_dask_config_are_not_taken(tmp_path, expected):
+    """Both are common in the config of dask-jobqueue's users."""
+    ends = {
+        "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION": "1s",
+        "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "1s",
+    }
+    run = Live(tmp_path, seconds=0.05, **ends)
+    assert run.process.wait(300) == 0
+    assert digest(run.out) == expected
+    assert not has_lost(run.log, 1)
+
+
 def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
     run = Live(tmp_path, PATIENT_BREAKS="1")
-    assert run.process.wait(60) == 1
+    assert run.process.wait(300) == 1
     assert str(run.out / "state/workers") in run.process.stderr.read()
     logs = (run.out / "state/workers").iterdir()
     assert any("no luck" in log.read_text() for log in logs), "the error of the domain"
@@ -94,9 +106,9 @@ def test_joining_and_leaving(tmp_path, expected):
     run.ready(3)
     run.release()
     helper.send_signal(signal.SIGTERM)
-    helper.wait(10)
+    helper.wait(300)
     wait_until(lambda: has_lost(run.log, 1), what="they have left")
-    assert run.process.wait(90) == 0
+    assert run.process.wait(300) == 0
     assert digest(run.out) == expected
     late = subprocess.run(words, capture_output=True, text=True, check=False)
     assert late.returncode == 2
@@ -123,9 +135,9 @@ def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
     children = psutil.Process(helper.pid).children(recursive=True)
     wait_until(lambda: says(run.log, " 2] evaluates"), what="both its threads evaluate")
     helper.send_signal(signal.SIGTERM)
-    helper.wait(30)
+    helper.wait(300)
     wait_until(lambda: has_lost(run.log, 1), what="it has left")
-    assert run.process.wait(90) == 0
+    assert run.process.wait(300) == 0
     assert digest(run.out) == expected
     assert not any(child.is_running() for child in children)
 
@@ -172,14 +184,14 @@ def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
     first.kill()
     start(dask_worker(folder, "--no-nanny", cwd=folder))
     for run in runs:
-        assert run.process.wait(90) == 0
+        assert run.process.wait(300) == 0
         assert digest(run.out) == expected
         assert has_lost(run.log)
         assert says(run.log, "evaluates", 5), "lines of workers reach the log"
     # As they were: alive, without our processes, and with no key of ours.
     assert scheduler.poll() is None
     assert second.poll() is None
-    wait_until(lambda: not psutil.Process(second.pid).children(), 60, "our processes are gone")
+    wait_until(lambda: not psutil.Process(second.pid).children(), 300, "our processes are gone")
     from distributed import Client
     from distributed.security import Security
 
@@ -199,10 +211,10 @@ def test_a_worker_with_other_versions_is_turned_away(tmp_path, expected):
     other.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0\n")
     words = [BIN / "qdsweep", "worker", "--join", run.out]
     env = {**SHELL, "PYTHONPATH": str(tmp_path / "other")}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=env)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=env)
     assert done.returncode == 1
     names_all(run.log.read_text(), "numpy 0.0")
-    assert run.process.wait(90) == 0
+    assert run.process.wait(300) == 0
     assert digest(run.out) == expected
 
 
@@ -249,6 +261,6 @@ def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
                 answer = b""
             assert len(answer) < 10, "at most a TLS alert"
     assert json.loads(file.read_text())["address"].startswith("tls://")
-    assert run.process.wait(90) == 0
+    assert run.process.wait(300) == 0
     assert digest(run.out) == expected
     assert not file.exists()

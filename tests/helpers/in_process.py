@@ -25,7 +25,7 @@ def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
     from qdsweep.config.files import read_preset
 
     read_preset.cache_clear()  # a file may have been written anew since the last command
-    root, said = logging.getLogger(), io.StringIO()
+    root, printed = logging.getLogger(), io.StringIO()
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()
     alarm, _ = signal.getitimer(signal.ITIMER_REAL)  # of pytest-timeout; a run sets its own
@@ -33,21 +33,21 @@ def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
         with (
             mock.patch("qdsweep.cli._leave_threads"),  # it may end the process: this one
             contextlib.chdir(cwd),
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
         ):
             try:
-                found = main([str(word) for word in words])
+                exit_code = main([str(word) for word in words])
             except SystemExit as ended:  # of argparse
-                found = ended.code
+                exit_code = ended.code
     finally:
         for handler in root.handlers:
             handler.close()
         root.handlers[:] = handlers
         root.setLevel(level)
         signal.setitimer(signal.ITIMER_REAL, alarm)
-    assert found == code, f"{words}: {found}\n{said.getvalue()}"
-    return said.getvalue()
+    assert exit_code == code, f"{words}: {exit_code}\n{printed.getvalue()}"
+    return printed.getvalue()
 
 
 def checked_sweep(*files: Path):

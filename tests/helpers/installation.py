@@ -1,11 +1,15 @@
 """qdsweep as a user installs it: its wheel, in an environment that knows no clone."""
 
 import os
+import re
 import shutil
 import venv
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from support import BIN, alone, copy_project, locked, run, shared_folder
 
 
@@ -37,15 +41,43 @@ def environment(*, package: bool = True) -> Path:
     file = wheel() if package else None
     with alone(folder.name):
         if not folder.exists():
-            venv.create(folder, symlinks=True)
-            site = next(folder.glob("lib/python3*/site-packages"))
-            for name in locked():
-                _link_library(name, site)
+            _create(folder, locked())
             if file:
                 words = ["--python", str(folder), "install", "--quiet", "--no-index", str(file)]
                 _pip(*words)
                 _pip("--python", str(folder), "check")
     return folder / "bin"
+
+
+def snakemake_alone() -> Path:
+    """An environment with Snakemake and its requirements, without plugins; made once.
+
+    Returns:
+        Its folder of programs.
+    """
+    folder = shared_folder() / "snakemake"
+    with alone(folder.name):
+        if not folder.exists():
+            _create(folder, _requirements("snakemake", set()))
+    return folder / "bin"
+
+
+def _requirements(name: str, known: set[str]) -> set[str]:
+    """Adds a library to the known ones, and all that it requires."""
+    if name not in known:
+        known.add(name)
+        for requirement in map(Requirement, requires(name) or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                _requirements(canonicalize_name(requirement.name), known)
+    return known
+
+
+def _create(folder: Path, libraries: Iterable[str]) -> None:
+    """Makes an environment with these libraries of this venv."""
+    venv.create(folder, symlinks=True)
+    site = next(folder.glob("lib/python3*/site-packages"))
+    for name in libraries:
+        _link_library(name, site)
 
 
 def activated(programs: Path) -> dict[str, str]:
@@ -76,8 +108,8 @@ def _link_library(name: str, site: Path) -> None:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.parent.name == "bin":
-            text = source.read_bytes().replace(bytes(BIN), bytes(target.parent))
-            target.write_bytes(text)
+            python = b"#!" + bytes(target.parent) + rb"/python"
+            target.write_bytes(re.sub(rb"\A#!\S*/python\S*", python, source.read_bytes()))
             target.chmod(0o755)
         else:
             try:

@@ -280,12 +280,12 @@ def _is_job(process: psutil.Process) -> bool:
     return False
 
 
-def _leave(said: Path, folder: Path, reads: int) -> None:
+def _leave(printed: Path, folder: Path, reads: int) -> None:
     """Makes a fork of pytest a process of its own."""
     os.setsid()
     os.chdir(folder)
     forget_plugin()
-    writes = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    writes = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream, target in ((reads, 0), (writes, 1), (writes, 2)):
         os.dup2(stream, target)
     sys.stdin = os.fdopen(0, closefd=False)

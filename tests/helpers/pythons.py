@@ -12,7 +12,7 @@ VERSIONS = ("3.12", "3.13", "3.14")
 @functools.cache
 def other_pythons() -> dict[str, Path]:
     """Finds those that qdsweep may have besides this one, on PATH and among pyenv's."""
-    found: dict[str, Path] = {}
+    programs: dict[str, Path] = {}
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     for version in VERSIONS:
         on_path = shutil.which(f"python{version}")
@@ -21,5 +21,5 @@ def other_pythons() -> dict[str, Path]:
             words = [python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.stdout.strip() == version != ours:
-                found.setdefault(version, python)
-    return found
+                programs.setdefault(version, python)
+    return programs

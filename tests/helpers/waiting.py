@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 
-def wait_until(true: Callable[[], object], seconds: float = 60.0, what: str = "") -> None:
+def wait_until(true: Callable[[], object], seconds: float = 300.0, what: str = "") -> None:
     """Fails where it has not become true in time."""
     deadline = time.monotonic() + seconds
     while not true():
@@ -38,13 +38,13 @@ def evaluates(log: Path, times: int = 1) -> bool:
 
 def crew_of(folder: Path) -> list[psutil.Process]:
     """The processes of `qdsweep worker` for the runs of a folder, and those that evaluate there."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
-        starts = words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words)
+        starts = words[1:5] == ["-P", "-m", "qdsweep", "worker"] and str(folder) in " ".join(words)
         if starts or (_evaluates(words) and (process.info["cwd"] or "").startswith(str(folder))):
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 def workers_of(folder: Path) -> list[psutil.Process]:
@@ -55,4 +55,4 @@ def workers_of(folder: Path) -> list[psutil.Process]:
 
 
 def _evaluates(words: list[str]) -> bool:
-    return words[1:3] == ["-m", "qdsweep.engines.children"]
+    return words[1:4] == ["-P", "-m", "qdsweep.engines.children"]

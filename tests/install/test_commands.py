@@ -124,5 +124,5 @@ def test_a_worker_joins_a_run(study):
     workers = re.compile(r"worker \S+ \(process \d+ on")
     wait_until(lambda: len(workers.findall(log.read_text())) == 2, what="the worker has joined")
     run.terminate()
-    assert run.wait(60) == 75
-    assert worker.wait(60) == 0
+    assert run.wait(300) == 75
+    assert worker.wait(300) == 0

@@ -3,10 +3,18 @@
 import re
 import shlex
 
-from readme import PAGES
+import yaml
+from readme import PAGES, blocks
 from support import REPO
 
+from qdsweep.sweep.grammar import expand
+
 README = PAGES[REPO / "README.md"]
+
+
+def test_the_sweeps_are_yaml_as_they_stand():
+    for block in blocks("yaml"):
+        assert expand(yaml.safe_load(block)["sweep"], REPO).rows
 
 
 def test_links_lead_somewhere():

@@ -94,15 +94,15 @@ class Sweep:
 
     def processes(self) -> list[psutil.Process]:
         """The main processes of the runs that are computed now."""
-        found = []
+        processes = []
         for lock in self.folder.glob("results/runs/*/state/lock"):
             try:
                 process = psutil.Process(read_json(lock)["pid"])
                 if process.cwd() == str(self.folder) and "qdsweep" in process.cmdline():
-                    found.append(process)
+                    processes.append(process)
             except (ValueError, psutil.NoSuchProcess):  # nobody has it
                 continue
-        return found
+        return processes
 
     def allocated(self) -> float:
         """The seconds that workers were allocated, those of jobs that were started again too.
@@ -112,9 +112,9 @@ class Sweep:
         """
         words = ["sacct", "-a", "-D", "-X", "-n", "-P", "-S", "now-1day"]
         words += ["-o", "ElapsedRaw,NNodes,End,State,WorkDir"]
-        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         seconds = 0.0
-        for elapsed, nodes, end, state, place in (line.split("|") for line in said.splitlines()):
+        for elapsed, nodes, end, state, place in (line.split("|") for line in printed.splitlines()):
             if place == str(self.folder) and (end != "Unknown" or state == "RUNNING"):
                 seconds += 2 * int(nodes) * int(elapsed)
         return seconds
@@ -143,7 +143,7 @@ class Faults:
         self.seen["nodes lost"] += 1
         node = self._node()
         cluster.kill_node(node)
-        wait_until(lambda: node in cluster.nodes_of("down"), 60, "Slurm gives the node up")
+        wait_until(lambda: node in cluster.nodes_of("down"), 300, "Slurm gives the node up")
         cluster.start_node(node)
 
     def _preempt(self) -> None:
@@ -182,7 +182,7 @@ def test_something_is_killed_all_the_time(nodes, tmp_path):
     else:
         sweeps = [Sweep(tmp_path / "one", 1, 2, 0.5, 2), Sweep(tmp_path / "two", 2, 1, 0.5, 1)]
     faults = Faults(sweeps)
-    wait_until(lambda: all(sweep.processes() for sweep in sweeps), 120, "runs are computed")
+    wait_until(lambda: all(sweep.processes() for sweep in sweeps), 300, "runs are computed")
     begun = time.monotonic()
     for number in itertools.count(1):
         moment = begun + number * EVERY

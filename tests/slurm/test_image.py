@@ -47,8 +47,8 @@ def test_the_section_of_the_readme(workshop):
     (clone / "containers/qdsweep.sif").symlink_to(workshop.kept)  # of `make image`
     start = "snakemake --profile profiles/slurm --sdm apptainer --config"
     env = f"PATH={BIN}:$PATH; cd {clone};"
-    said = workshop.do(f"{env} {page_command(start)}", 400)
+    printed = workshop.do(f"{env} {page_command(start)}", 400)
     (run,) = (clone / "results/runs").iterdir()
     about = summary(run)
-    assert about["image"]["sha256"], said
+    assert about["image"]["sha256"], printed
     assert about["attempts"][0]["slurm_job"] is not None

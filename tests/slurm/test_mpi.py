@@ -33,7 +33,7 @@ def test_ranks_that_are_not_one_world_are_refused(tmp_path):
     run = f"{BIN}/qdsweep run experiment.yaml --cluster cluster.yaml --out out"
     words = ["sbatch", "--wait", "--nodes=2", "--mem=900", "--output=said.txt", "--wrap", run]
     code = subprocess.run(words, cwd=tmp_path, check=False).returncode
-    said = (tmp_path / "said.txt").read_text()
-    assert code == 2, said
-    names_all(said, "srun --mpi=none", 7, 1, "srun --mpi=pmix")
+    printed = (tmp_path / "said.txt").read_text()
+    assert code == 2, printed
+    names_all(printed, "srun --mpi=none", 7, 1, "srun --mpi=pmix")
     assert not (tmp_path / "out/state/metrics.csv").exists()

@@ -40,11 +40,11 @@ def test_a_search_whose_main_process_is_killed_equals_that_of_one_machine(tmp_pa
             start_new_session=True,
         )
         rung = folder / "results/sweeps/s/search/rung-1"
-        wait_until((rung / "decided-0.json").exists, 180, "the first rung is decided")
+        wait_until((rung / "decided-0.json").exists, 300, "the first rung is decided")
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
-    said = snakemake(TABLE, *words, cwd=folder)
+    printed = snakemake(TABLE, *words, cwd=folder)
     assert search_results(folder, "s") == search_results(tmp_path / "local", "s")
     again = snakemake(TABLE, "-n", "--cores", 2, "--configfile", "sweep.yaml", cwd=folder)
-    assert "Nothing to be done" in again.stdout + again.stderr, said.stderr
+    assert "Nothing to be done" in again.stdout + again.stderr, printed.stderr
     no_process_is_left(tmp_path)

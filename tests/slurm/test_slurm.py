@@ -70,8 +70,8 @@ class Sweep:
     def computing(self, times: int = 1) -> "Sweep":
         """Waits until an attempt evaluates, the n-th one that has begun."""
         runs = self.folder / "results/runs"
-        wait_until(lambda: runs.exists() and any(runs.iterdir()), 90, "a run's folder")
-        wait_until(lambda: evaluates(self.log, times), 150, "evaluations")
+        wait_until(lambda: runs.exists() and any(runs.iterdir()), 300, "a run's folder")
+        wait_until(lambda: evaluates(self.log, times), 300, "evaluations")
         return self
 
     def finish(self, expected: str, seconds: float = 300) -> None:
@@ -84,7 +84,7 @@ class Sweep:
 
 
 def no_process_is_left(folder: Path) -> None:
-    wait_until(lambda: not crew_of(folder), 20, "all workers have left")
+    wait_until(lambda: not crew_of(folder), 300, "all workers have left")
 
 
 def squeue() -> str:
@@ -133,8 +133,8 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
     sweep.snakemake.wait()
     assert job in squeue()
     sweep.start()
-    wait_until(lambda: says(sweep.printed, f"scancel {job}"), 60, "the live run is named")
-    wait_until(lambda: "n2" in cluster.nodes_of("down"), 60, "Slurm gives the node up")
+    wait_until(lambda: says(sweep.printed, f"scancel {job}"), 300, "the live run is named")
+    wait_until(lambda: "n2" in cluster.nodes_of("down"), 300, "Slurm gives the node up")
     cluster.start_node("n2")
     sweep.finish(expected)
     assert sweep.attempts() == ["finished"]
@@ -153,7 +153,7 @@ def test_the_first_node_lost_then_preempted_then_cancelled(tmp_path, expected):
     sweep = Sweep(tmp_path, seconds=0.1).computing()
     job = sweep.job()
     cluster.kill_node("n1")
-    wait_until(lambda: "n1" in cluster.nodes_of("down"), 60, "Slurm gives the node up")
+    wait_until(lambda: "n1" in cluster.nodes_of("down"), 300, "Slurm gives the node up")
     cluster.start_node("n1")
     sweep.computing(times=2)
     # A job of a partition with a higher tier takes both nodes.
@@ -200,7 +200,7 @@ def test_the_commands_of_the_pages(tmp_path):
             ["bash", "-c", command], cwd=clone, env=env, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
-        wait_until(lambda: not squeue(), 200, "the jobs have ended")
+        wait_until(lambda: not squeue(), 300, "the jobs have ended")
 
     sweep("::: seed 1")
     submit(controller)

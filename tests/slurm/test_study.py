@@ -16,4 +16,4 @@ def test_its_slurm_profile_computes_the_sweep(tmp_path):
     command("snakemake", *words, "--until", "qd_run", cwd=folder)
     assert len(digests(folder)) == 2
     for run in (folder / "results/runs").iterdir():
-        assert [one["slurm_job"] is not None for one in summary(run)["attempts"]] == [True]
+        assert [attempt["slurm_job"] is not None for attempt in summary(run)["attempts"]] == [True]

@@ -117,7 +117,7 @@ class Forks:
     def __init__(self, disk: Disk, experiments: Sequence[object], env: dict[str, str]) -> None:
         self.disk = disk
         self._said = disk.path.with_name("said")
-        sent = json.dumps([one.model_dump(mode="json") for one in experiments])
+        sent = json.dumps([experiment.model_dump(mode="json") for experiment in experiments])
         self._process = subprocess.Popen(
             [sys.executable, HERE / "forks.py", sent],
             stdin=subprocess.PIPE,
@@ -138,7 +138,7 @@ class Forks:
     def close(self) -> None:
         """Ends the process."""
         self._pipe.close()
-        self._process.wait(60)
+        self._process.wait(300)
 
     @property
     def _pipe(self) -> IO[str]:

@@ -27,9 +27,9 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _run(words: list[str], cwd: str, said: str) -> None:
+def _run(words: list[str], cwd: str, log: str) -> None:
     """Runs a command in the fork, and ends it."""
-    printed = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(printed, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

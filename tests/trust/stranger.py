@@ -44,16 +44,16 @@ def holes(target: Target) -> list[str]:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            found = json.dumps([*_holes(target)])
+            open_holes = json.dumps([*_holes(target)])
         except BaseException as error:
-            found = json.dumps([f"the stranger failed: {error!r}"])
-        os.write(writes, found.encode())
+            open_holes = json.dumps([f"the stranger failed: {error!r}"])
+        os.write(writes, open_holes.encode())
         os._exit(0)
     os.close(writes)
     with os.fdopen(reads) as pipe:
-        found = json.loads(pipe.read())
+        open_holes = json.loads(pipe.read())
     os.waitpid(child, 0)
-    return found
+    return open_holes
 
 
 def _holes(target: Target) -> Iterator[str]:

@@ -91,20 +91,20 @@ def say(*words: object, cwd: Path) -> tuple[int, str]:
     """Runs a command of qdsweep in this process; an error that nobody foresaw is raised."""
     from qdsweep.cli import main
 
-    said = io.StringIO()
+    printed = io.StringIO()
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, []
     try:
         with (
             mock.patch("qdsweep.cli._leave_threads"),
             contextlib.chdir(cwd),
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
         ):
             code = main([str(word) for word in words])
     finally:
         root.handlers = handlers
-    return code, said.getvalue()
+    return code, printed.getvalue()
 
 
 def looks(sweep: Path) -> dict[str, bytes]:
@@ -129,28 +129,28 @@ def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
         flipped = looks(folder / "results/sweeps/mine")
         if number % 2:  # else what was read of the runs is remembered
             (folder / "results/sweeps/mine/.aggregated.npz").unlink()
-        said = ""
+        printed = ""
         try:
             for command in ("aggregate", "report", "status"):
                 code, words = say(command, "mine", cwd=folder)
                 assert code in (0, 2), f"{at}: {command} ends with {code}\n{words}"
                 assert "Traceback" not in words, f"{at}: {command}\n{words}"
-                said += words
+                printed += words
         except QdsweepError as error:
             pytest.fail(f"{at}: {error}")
         if number * STARTS // FLIPS != (number + 1) * STARTS // FLIPS:
             words = start(folder, check=None)
             assert "Traceback" not in words, f"{at}:\n{words}"
-            said += words
+            printed += words
             after = looks(folder / "results/sweeps/mine")
-            if after != before and name.name not in said:
+            if after != before and name.name not in printed:
                 silent.append(f"{at}: snakemake leaves another table or figure")
         else:
             after = looks(folder / "results/sweeps/mine")
-            changed = {one for one in after if after[one] != before.get(one)}
-            changed -= {one for one in changed if after[one] == flipped.get(one)}
-            if changed and name.name not in said:
-                silent.append(f"{at}: {sorted(changed)} changed\n{said}")
+            changed = {path for path in after if after[path] != before.get(path)}
+            changed -= {path for path in changed if after[path] == flipped.get(path)}
+            if changed and name.name not in printed:
+                silent.append(f"{at}: {sorted(changed)} changed\n{printed}")
         print(f"{at}; silent so far: {len(silent)}", flush=True)
     assert not silent, "\n".join([f"{len(silent)} of {FLIPS}", *silent])
 
@@ -160,9 +160,9 @@ def test_a_folder_that_says_it_is_another_run_s_names_the_file(halves, tmp_path)
     status = StateDir(run / "state").status
     status.write_text(status.read_text().replace("lp_sphere-", "lp_spherm-"))
     write_yaml(tmp_path / "experiment.yaml", RUN)
-    code, said = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
+    code, printed = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
     assert code == 2
-    names_all(said, status)
+    names_all(printed, status)
     status.unlink()
     assert say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)[0] == 0
     assert digest(run) == digest(halves["whole"])
@@ -177,17 +177,17 @@ def test_in_a_half_done_run_it_is_noticed_or_harmless(halves, tmp_path):
         position = flip(path, chance)
         at = f"flip {number}: bit {position} of {path.relative_to(run)}"
         write_yaml(tmp_path / "experiment.yaml", RUN)
-        code, said = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
+        code, printed = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
         print(f"{at}; exit code {code}", flush=True)
-        assert code in (0, 2), f"{at}: ends with {code}\n{said}"
-        assert "Traceback" not in said, f"{at}\n{said}"
+        assert code in (0, 2), f"{at}: ends with {code}\n{printed}"
+        assert "Traceback" not in printed, f"{at}\n{printed}"
         if code == 2:
-            assert path.name in said, f"{at}: is not named\n{said}"
+            assert path.name in printed, f"{at}: is not named\n{printed}"
             continue
-        assert digest(run) == digest(halves["whole"]), f"{at}\n{said}"
-        assert steps(run) == steps(halves["whole"]), f"{at}\n{said}"
+        assert digest(run) == digest(halves["whole"]), f"{at}\n{printed}"
+        assert steps(run) == steps(halves["whole"]), f"{at}\n{printed}"
         there = np.load(run / "history.npz") if (run / "history.npz").exists() else None
         with np.load(halves["whole"] / "history.npz") as whole:
             for name in whole if there is not None else ():
-                assert (there[name] == whole[name]).all(), f"{at}\n{said}"
-        assert there is not None or "history" in said, f"{at}\n{said}"
+                assert (there[name] == whole[name]).all(), f"{at}\n{printed}"
+        assert there is not None or "history" in printed, f"{at}\n{printed}"

@@ -113,7 +113,7 @@ def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
     for fault in known:
         by_kind.setdefault((calls[fault.nth - 1].kind, fault.how), fault)
     first = list(by_kind.values())
-    return [*first, *(one for one in known if one not in first)][:most]
+    return [*first, *(each for each in known if each not in first)][:most]
 
 
 def taking_turns(calls: list[Call], ways: list[list[Fault]]) -> list[Fault]:
@@ -142,42 +142,44 @@ def try_all(forks: Forks, words: tuple[object, ...], most: int) -> list[Outcome]
     copy(before, disk)
     calls = undisturbed(forks, words)
     assert not differing(straight, disk), "it is repeatable"
-    found = []
+    outcomes = []
     for fault in faults(calls, most, by_turns=words[0] in DRAWING):
         copy(before, disk)
-        said = forks.run(*words, cwd=disk, fault=fault)
+        answer = forks.run(*words, cwd=disk, fault=fault)
         assert forks.disk.failed, f"{fault} of {words} never came"
         call = forks.disk.calls[fault.nth - 1]
-        wrong = complaints(said, call, disk)
-        if said.code == 0 and (lacks := differing(straight, disk)):
+        wrong = complaints(answer, call, disk)
+        if answer.code == 0 and (lacks := differing(straight, disk)):
             wrong += f"ended well, but not equal: {sorted(lacks)}"
         again = forks.run(*words, cwd=disk)
         if again.code:
             wrong += f"not cured: {again.text[-300:]}"
         else:
             wrong += " ".join(sorted(differing(straight, disk)))
-        found.append(Outcome(call, fault, wrong, said.code == 0))
+        outcomes.append(Outcome(call, fault, wrong, answer.code == 0))
     copy(straight, disk)
-    return found
+    return outcomes
 
 
 def undisturbed(forks: Forks, words: tuple[object, ...]) -> list[Call]:
-    said = forks.run(*words, cwd=forks.disk.folder)
-    assert said.code == 0, said.text
+    answer = forks.run(*words, cwd=forks.disk.folder)
+    assert answer.code == 0, answer.text
     return forks.disk.calls
 
 
-def complaints(said: Said, call: Call, disk: Path) -> str:
+def complaints(answer: Said, call: Call, disk: Path) -> str:
     """What is wrong with how a command ended."""
-    if "Traceback" in said.text or "Exception ignored" in said.text:
-        return f"a traceback: {said.text[-1500:]}"
-    if said.code == 0:
+    if "Traceback" in answer.text or "Exception ignored" in answer.text:
+        return f"a traceback: {answer.text[-1500:]}"
+    if answer.code == 0:
         return ""
     final = finished_name(call.path)
     names = {final, str(Path(final).relative_to(disk))}
-    lines = [line for line in said.text.splitlines() if any(f"{name}: " in line for name in names)]
-    if said.code != 1 or len(lines) != 1:
-        return f"exit code {said.code}, {lines}"
+    lines = [
+        line for line in answer.text.splitlines() if any(f"{name}: " in line for name in names)
+    ]
+    if answer.code != 1 or len(lines) != 1:
+        return f"exit code {answer.code}, {lines}"
     return ""
 
 
@@ -192,21 +194,21 @@ def differing(ours: Path, theirs: Path) -> set[str]:
     return {name for name in names if not _equal(ours / name, theirs / name)}
 
 
-def _equal(one: Path, other: Path) -> bool:
-    if not (one.exists() and other.exists()):
+def _equal(ours: Path, theirs: Path) -> bool:
+    if not (ours.exists() and theirs.exists()):
         return False
-    if one.name == "summary.json":
-        return digest(one.parent) == digest(other.parent)
-    if one.name == "metrics.csv":
-        return steps(one.parent) == steps(other.parent)
-    return filecmp.cmp(one, other, shallow=False)
+    if ours.name == "summary.json":
+        return digest(ours.parent) == digest(theirs.parent)
+    if ours.name == "metrics.csv":
+        return steps(ours.parent) == steps(theirs.parent)
+    return filecmp.cmp(ours, theirs, shallow=False)
 
 
-def wrong_of(words: object, found: list[Outcome]) -> list[str]:
+def wrong_of(words: object, outcomes: list[Outcome]) -> list[str]:
     """Says what was seen; returns all that is wrong."""
-    wrong = [f"{words}: {one.call} {one.fault}: {one.wrong}" for one in found if one.wrong]
-    survived = sum(one.survived for one in found)
-    print(f"{words}: {len(found)} failures, {survived} survived, {len(wrong)} wrong", flush=True)
+    wrong = [f"{words}: {each.call} {each.fault}: {each.wrong}" for each in outcomes if each.wrong]
+    survived = sum(each.survived for each in outcomes)
+    print(f"{words}: {len(outcomes)} failures, {survived} survived, {len(wrong)} wrong", flush=True)
     return wrong
 
 
@@ -242,15 +244,15 @@ def test_every_stage_of_a_sweep(forks):
     launches = [("launch", run, "--budget", "iterations=2") for run in runs]
     reevaluations = [("reevaluate", f"results/runs/{run}", *repeats) for run in runs]
     stages = [(name, "whole") for name in ("aggregate", "corrected", "winners")]
-    wrong = [one for words in (*launches, *reevaluations, *stages) for one in tried(forks, words)]
+    wrong = [each for words in (*launches, *reevaluations, *stages) for each in tried(forks, words)]
     confirming = [row["id"] for row in read_confirm(results.sweep("whole"))]
     assert len(confirming) == 2
     for run in confirming:
         wrong += tried(forks, ("launch", run, "--budget", "iterations=2"))
     for name in ("confirmed", "plot", "evolution", "rollouts", "report", "export"):
         wrong += tried(forks, (name, "whole"))
-    one = ("rollout", f"results/runs/{runs[0]}", "--elites", "best", "--seconds", 0.5)
-    wrong += tried(forks, one)
+    rollout = ("rollout", f"results/runs/{runs[0]}", "--elites", "best", "--seconds", 0.5)
+    wrong += tried(forks, rollout)
     assert not wrong, "\n".join(wrong)
 
 

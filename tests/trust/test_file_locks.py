@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +45,11 @@ class Place:
     def wait_for(self, process: subprocess.Popen) -> None:
         wait_until(lambda: self.has_it(process), what="it has the lock")
 
+    def wait_for_tries(self, trait: str, count: int) -> None:
+        """Waits until the lock was asked for so many more times; a process asks every 0.5 s."""
+        before = self.files.fired[trait]
+        wait_until(lambda: self.files.fired[trait] >= before + count, what="the lock is asked for")
+
 
 @pytest.fixture
 def place(tmp_path):
@@ -84,7 +88,7 @@ def test_a_killed_owner_of_the_same_node_is_succeeded_at_once(place, trait):
     first = shared.start("hold", "node1", silent=120)
     shared.wait_for(first)
     second = shared.start("hold", "node1", silent=120)
-    time.sleep(2)
+    shared.wait_for_tries(trait, 4)
     assert not shared.has_it(second), "the first one lives"
     first.kill()
     first.wait()
@@ -96,10 +100,10 @@ def test_a_killed_owner_of_the_same_node_is_succeeded_at_once(place, trait):
 @pytest.mark.parametrize("clock", [-HOUR, HOUR])
 def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock):
     shared = place("nothing", "clock")
-    first = shared.start("hold", "node1", clock=clock)
+    first = shared.start("hold", "node1", silent=4, clock=clock)
     shared.wait_for(first)
-    second = shared.start("hold", "node2", clock=-clock)
-    time.sleep(5)
+    second = shared.start("hold", "node2", silent=4, clock=-clock)
+    shared.wait_for_tries("nothing", 12)  # longer than an owner may be silent
     assert not shared.has_it(second), "it lives, whatever its clock says"
     first.kill()
     first.wait()
@@ -115,7 +119,7 @@ def test_an_owner_that_was_suspended_and_succeeded_ends(place):
     second = shared.start("hold", "node2")
     shared.wait_for(second)
     first.send_signal(signal.SIGCONT)
-    assert first.wait(30) == 75
+    assert first.wait(300) == 75
     assert first.stderr is not None
     names_all(first.stderr.read(), second.pid, "node2")
     assert not says(shared.log, f"{first.pid} ends")
@@ -150,11 +154,11 @@ def test_slurm_is_asked_for_an_owner_of_another_node(place, tmp_path, state, job
     if is_known:
         shared.wait_for(second)
     else:
-        time.sleep(5)
+        shared.wait_for_tries("nothing", 4)
         assert not shared.has_it(second)
 
 
-# Whoever makes them ends when both have come.
+# Whoever makes them ends when the test lets it.
 CENTROIDS = """
 import os, sys, time
 from pathlib import Path
@@ -163,13 +167,11 @@ from qdsweep.algorithms.ribs import archives
 from qdsweep.config.archives import CVTArchive
 folder = Path(sys.argv[1])
 def made(*_):
-    while len([*folder.parent.glob("came-*")]) < 2:
+    (folder.parent / f"makes-{os.getpid()}").touch()
+    while not (folder.parent / "go").exists():
         time.sleep(0.1)
-    time.sleep(1)
-    print("made", file=sys.stderr)
     return np.random.default_rng().random((4, 2))
 archives._k_means = made
-(folder.parent / f"came-{os.getpid()}").touch()
 print(archives.Centroids(folder).get(CVTArchive(type="cvt"), 4, [(0, 1)]))
 """
 KEY = "from qdsweep.host.key import own_digest; print(own_digest('x'))"
@@ -179,7 +181,7 @@ KEY = "from qdsweep.host.key import own_digest; print(own_digest('x'))"
 @pytest.mark.parametrize(
     ("code", "also"), [(CENTROIDS, "rename"), (KEY, "link")], ids=["centroids", "key"]
 )
-def test_what_runs_share_is_made_once(place, trait, code, also):
+def test_what_runs_share_is_made_once(place, tmp_path, trait, code, also):
     """Centroids, which are not the same twice, and the user's key."""
     shared = place(trait, also)
     folder = shared.lock.parent
@@ -194,9 +196,13 @@ def test_what_runs_share_is_made_once(place, trait, code, also):
         )
         for number in range(2)
     ]
-    said, warned = zip(*(process.communicate(timeout=100) for process in both), strict=True)
-    assert said[0] and said[0] == said[1], warned
-    assert "".join(warned).count("made") == (code == CENTROIDS), warned
+    if code == CENTROIDS:
+        wait_until(lambda: [*tmp_path.glob("makes-*")], what="one of them makes the centroids")
+        shared.wait_for_tries(trait, 4)
+        (tmp_path / "go").touch()
+    printed, warned = zip(*(process.communicate(timeout=300) for process in both), strict=True)
+    assert printed[0] and printed[0] == printed[1], warned
+    assert len([*tmp_path.glob("makes-*")]) == (code == CENTROIDS)
     assert shared.files.fired[trait] and (also == "rename" or shared.files.fired[also])
 
 

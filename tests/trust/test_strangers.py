@@ -51,8 +51,8 @@ def public() -> Iterator[Path]:
 
 def addresses() -> list[str]:
     """Of this machine, as other nodes see it; and the loopback."""
-    found = [a.address for c in psutil.net_if_addrs().values() for a in c if a.family.value == 2]
-    return sorted(found)
+    there = [a.address for c in psutil.net_if_addrs().values() for a in c if a.family.value == 2]
+    return sorted(there)
 
 
 def listening(processes: list[psutil.Process]) -> list[tuple[str, int]]:
@@ -128,7 +128,7 @@ def test_nothing_of_a_dask_run_is_open_to_another_user_or_node(public):
         target = Target(
             folders=[public / "out", public / "config"],
             private=[connection, *connection.iterdir(), key_file(), key_file().parent],
-            pids=[one.pid for one in processes],
+            pids=[process.pid for process in processes],
             ports=listening(processes),
             certificates=[public / f"{name}.pem" for name in certificates],
             secrets=[pem.splitlines()[-3], key_file().read_text().strip()],
@@ -137,12 +137,12 @@ def test_nothing_of_a_dask_run_is_open_to_another_user_or_node(public):
         assert holes(target) == []
         # With the run's own certificate it is let in: the attempts were real ones.
         (public / "own.pem").write_text(pem)
-        found = holes(Target(ports=target.ports, certificates=[public / "own.pem"]))
-        assert len(found) == 2
-        assert all("let in own.pem" in hole for hole in found)
+        open_holes = holes(Target(ports=target.ports, certificates=[public / "own.pem"]))
+        assert len(open_holes) == 2
+        assert all("let in own.pem" in hole for hole in open_holes)
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 75
+        assert process.wait(300) == 75
     assert not connection.exists()
 
 
@@ -160,19 +160,21 @@ def test_nothing_of_other_engines_is_readable_for_another_user(public, engine):
             folders=[public / "out"],
             private=[*scratch, *shared, *([token] if engine == "ray" else [])],
             sockets=[path for folder in scratch for path in folder.rglob("*") if path.is_socket()],
-            pids=[one.pid for one in processes if one.is_running()],
+            pids=[process.pid for process in processes if process.is_running()],
             secrets=[token.read_text()] if engine == "ray" else [],
         )
         assert holes(target) == []
         if engine == "mpi":  # ranks of one machine need no network
-            ranks = [one for one in processes if "python" in one.name()]
-            own = {c.laddr.port for one in ranks for c in one.net_connections("inet")}
-            launcher = [one for one in processes if one.name() == "mpiexec"]
-            control = {c.laddr.port for one in launcher for c in one.net_connections("inet")}
+            ranks = [process for process in processes if "python" in process.name()]
+            own = {c.laddr.port for process in ranks for c in process.net_connections("inet")}
+            launcher = [process for process in processes if process.name() == "mpiexec"]
+            control = {
+                c.laddr.port for process in launcher for c in process.net_connections("inet")
+            }
             assert own <= control, "what ranks have inherited of mpiexec"
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(120)
+        process.wait(300)
 
 
 WARM = """
@@ -194,9 +196,9 @@ def test_the_warm_process_takes_no_command_of_another_user():
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=SHELL
     ) as snakemake:
         socket = Path(snakemake.stdout.readline().strip())
-        found = holes(Target(sockets=[socket], private=[socket.parent]))
+        open_holes = holes(Target(sockets=[socket], private=[socket.parent]))
         snakemake.stdin.close()
-    assert found == []
+    assert open_holes == []
     assert "qdsweep-" in str(socket)
 
 

@@ -1,6 +1,7 @@
 """One lock file is the source of the venv, the image and the conda environment."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -64,6 +65,25 @@ def test_the_interpreter_is_the_first_that_will_do(tmp_path):
         (line,) = (line for line in done.stderr.splitlines() if not line.startswith("make:"))
         names_all(line, "3.11", "3.14", python, "make demo PYTHON=/path/to/python3")
         assert not (tmp_path / ".venv").exists()
+
+
+def test_without_a_package_index_one_line_names_the_remedy(tmp_path):
+    """A hash that is wrong is not taken for it: then an index answers, here a folder."""
+    shutil.copytree(REPO / "envs", tmp_path / "envs")
+    shutil.copy(REPO / "pyproject.toml", tmp_path)
+    index = tmp_path / "index/immutables"
+    index.mkdir(parents=True)
+    (index / "immutables-0.21.tar.gz").write_text("no archive")
+    (index / "index.html").write_text('<a href="immutables-0.21.tar.gz">immutables</a>')
+    pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_RETRIES": "0"}
+    words = ["make", "--file", REPO / "Makefile", f"PYTHON={sys.executable}", "demo"]
+    for place, named in (("http://127.0.0.1:9/simple", 1), (index.parent.as_uri(), 0)):
+        env = {**os.environ, **pip, "PIP_INDEX_URL": place}
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode != 0
+        lines = [line for line in done.stderr.splitlines() if "PIP_INDEX_URL" in line]
+        assert len(lines) == named, done.stderr
+        assert all("HTTPS_PROXY" in line and line.endswith("make demo") for line in lines)
 
 
 def test_the_lock_of_an_extra_has_what_it_adds():

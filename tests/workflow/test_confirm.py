@@ -149,6 +149,14 @@ def test_what_was_deleted_is_made_again(copy):
     assert planned(copy) == {}
 
 
+def test_half_done_runs_of_a_killed_confirmation_are_spared(copy):
+    for row in confirming(copy):
+        run = run_of(copy, row)
+        for path in (*run.glob("*.*"), run / "state/summary.json"):
+            path.unlink()
+    assert orphans(copy) == set()
+
+
 def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
     further = {"choose_winners", "confirmed_table", "reevaluate", "corrected_table"}
     assert not further & planned(copy, "--config", "partial=true").keys()

@@ -36,10 +36,10 @@ def test_nothing_is_left_after_control_c(processes, number, tmp_path):
         tests = subprocess.Popen(
             words, cwd=REPO, stdout=printed, stderr=printed, start_new_session=True
         )
-    wait_until(lambda: folders() - before, 120, "its folder")
+    wait_until(lambda: folders() - before, 300, "its folder")
     (folder,) = folders() - before
     wait_until(lambda: jobs(folder), 300, "a job of a sweep")
     os.killpg(tests.pid, number)
-    assert tests.wait(120) != 0
+    assert tests.wait(300) != 0
     assert not folder.exists()
     assert leftovers.processes(folder) == []

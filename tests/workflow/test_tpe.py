@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from refusals import names_all
 from results import read_json, search_results
-from support import snakemake, write_yaml
+from support import REPO, command, snakemake, write_yaml
 
 EXPERIMENT = {
     "domain": {"preset": "lp_sphere", "solution_dim": 4},
@@ -63,3 +63,19 @@ def test_more_batches_keep_what_was_decided(finished, tmp_path):
     for samples in (12, 18):
         snakemake(*words(tmp_path, samples, 2), cwd=tmp_path)
     assert search_results(tmp_path) == search_results(finished)
+
+
+def test_a_module_with_a_prefix_takes_seeds_of_a_file(tmp_path):
+    """The file is where Snakemake starts, not where the prefix moves the results."""
+    (tmp_path / "seeds.txt").write_text("seed\n1\n2\n")
+    sweep = ":::: seeds.txt :::~ batch_size choice 9 18 :::~ iso_sigma log 0.01 2 if batch_size=18"
+    search = {"samples": 6, "batches": 3, "sampling": "tpe"}
+    config = {"name": "mine", "experiment": EXPERIMENT, "sweep": sweep, "search": search}
+    (tmp_path / "Snakefile").write_text(
+        f"module q:\n    snakefile: '{REPO}/workflow/Snakefile'\n    config: {config}\n"
+        "    prefix: 'moved/here'\nuse rule * from q as q_*\n"
+    )
+    table = "moved/here/results/sweeps/mine/tables/importance.csv"
+    command("snakemake", f"moved/here/{END}", table, "--cores", 2, cwd=tmp_path)
+    runs = (tmp_path / "moved/here/results/runs").glob("*/summary.json")
+    assert {path.parent.name.split("-")[-2] for path in runs} == {"s1", "s2"}

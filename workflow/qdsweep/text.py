@@ -190,7 +190,12 @@ def duration(seconds: float) -> str:
 
 def core_time(seconds: float) -> str:
     """Returns core-seconds in the unit that suits them."""
-    for size, unit in ((3600, "core-hours"), (60, "core-minutes")):
+    for size, unit in ((3600, "core-hour"), (60, "core-minute")):
         if seconds >= size:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:.1f} core-seconds"
+            return _in_units(seconds / size, unit)
+    return _in_units(seconds, "core-second")
+
+
+def _in_units(value: float, unit: str) -> str:
+    text = f"{value:,.1f}"
+    return f"{text} {unit}{'' if text == '1.0' else 's'}"

@@ -30,6 +30,6 @@ for number, path in enumerate(dict.fromkeys(run.path for run in START.sweep.impo
         message:
             "import {resources.description}"
         shell:
-            "python -m qdsweep --image={resources.image:q}"
+            "python -P -m qdsweep --image={resources.image:q}"
             " import {resources.description:q}"
             f"{AT_RESULTS} 2>&1 | tee {{log}} >&2"

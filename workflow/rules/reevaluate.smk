@@ -27,7 +27,7 @@ if SETTINGS.reevaluate is not None:
         message:
             "elites of {wildcards.run}, {params.times} times again"
         shell:
-            "python -m qdsweep --image={resources.image:q}"
+            "python -P -m qdsweep --image={resources.image:q}"
             f" reevaluate {RESULTS.runs}/{{wildcards.run}}"
             " --times {params.times} --seed {params.seed}"
             " --cluster {resources.cluster_config} --cores {threads} 2> {log}"

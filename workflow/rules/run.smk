@@ -26,7 +26,7 @@ rule qd_run:
     message:
         "run {wildcards.run} ({params.budget}, cluster {resources.cluster_config})"
     shell:
-        "python -m qdsweep --image={resources.image:q}"
+        "python -P -m qdsweep --image={resources.image:q}"
         " launch {wildcards.run} --budget {params.budget}"
         " --cluster {resources.cluster_config} --cores {threads} --attempt {resources.attempt}"
         f"{AT_RUNS}"

@@ -28,7 +28,7 @@ if SETTINGS.staged_search is not None:
             "search {wildcards.level}: place {wildcards.place}, seed {wildcards.seed}"
             " (to {params.budget}, cluster {resources.cluster_config})"
         shell:
-            "python -m qdsweep --image={resources.image:q}"
+            "python -P -m qdsweep --image={resources.image:q}"
             " place {wildcards.sweep} {wildcards.level} {wildcards.place}"
             " --seed={wildcards.seed} --cluster {resources.cluster_config} --cores {threads}"
             f"{AT_RESULTS} 2> {{log}}"
@@ -49,6 +49,6 @@ if SETTINGS.staged_search is not None:
             "search {wildcards.level}: who goes on ({wildcards.block})"
         shell:
             # It runs outside the image: it takes no time, and tpe needs packages of `make extras`.
-            "python -m qdsweep"
+            "python -P -m qdsweep"
             " decide {wildcards.sweep} {wildcards.level} {wildcards.block}"
             f"{AT_RESULTS} 2> {{log}}"

@@ -46,7 +46,7 @@ for stage in STAGES.values():
         message:
             stage.message
         shell:
-            "python -m qdsweep --image={resources.image:q}"
+            "python -P -m qdsweep --image={resources.image:q}"
             " {resources.stage} {wildcards.sweep} {resources.options}"
             f"{AT_RESULTS} 2> {{log}}"
 
@@ -74,5 +74,5 @@ if "winners" in STAGES:
         message:
             STAGES["winners"].message
         shell:
-            "python -m qdsweep --image={resources.image:q} winners {wildcards.sweep}"
+            "python -P -m qdsweep --image={resources.image:q} winners {wildcards.sweep}"
             f"{AT_RESULTS} 2> {{log}}"

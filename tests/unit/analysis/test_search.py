@@ -4,6 +4,7 @@ import csv
 import re
 from dataclasses import replace
 
+import pytest
 from in_process import qdsweep
 from searching import SEEDS, grid, halving, population, run_of, searched, write_search
 
@@ -21,9 +22,13 @@ from qdsweep.analysis.tables.search import level_sheet, place_table, setting_she
 from qdsweep.analysis.tables.search import write_search as write_tables
 from qdsweep.cli.sweeps import orphans
 from qdsweep.config.search import Search
-from qdsweep.records.paths import Results, SweepDir
+from qdsweep.engines.failures import NoWorkers
+from qdsweep.experiment.endings import write_ending
+from qdsweep.experiment.stop import Interrupted
+from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import PlannedRun, read_plan
-from qdsweep.records.progress import RAISED, Standing
+from qdsweep.records.progress import RAISED, Standing, read_standing
+from qdsweep.records.status import write_status
 from qdsweep.search.levels import levels, search_cost
 
 
@@ -102,6 +107,22 @@ def test_a_run_that_is_to_go_on_has_not_stopped():
     assert explained(Standing(run, "stopped", 3_000, note=RAISED), "rung 1").state == "waiting"
     failed = Standing(run, "failed", 3_000, note="ValueError")
     assert explained(failed, "rung 1") == failed
+
+
+@pytest.mark.parametrize("before", [{}, {"status": "finished", "iteration": 3}])
+def test_an_attempt_that_failed_at_once_is_not_waiting(tmp_path, before):
+    """Such as one whose workers never came, which the next start tries again."""
+    folder = RunDir(tmp_path / "a")
+    folder.state.path.mkdir(parents=True)
+    run = PlannedRun("a", "a", "iterations", 9)
+    if before:
+        write_status(folder.state, {"id": "a", **before})
+    ended = {Interrupted("SIGINT"): "waiting", NoWorkers("no worker came"): "stopped"}
+    for error, state in ended.items():
+        write_ending(folder.state, error, "")
+        now = explained(read_standing(folder, run), "rung 1")
+        assert now.state == state
+    assert "no worker came" in now.note
 
 
 def test_no_run_of_a_search_is_an_orphan(tmp_path):

@@ -1,10 +1,15 @@
 """`qdsweep init --gym`: a study of a task by its name."""
 
+import shlex
+
 import numpy as np
 import pytest
 import yaml
 from in_process import qdsweep
+from pages import blocks, files
 from refusals import names_all
+from results import summary
+from support import REPO
 
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
@@ -52,3 +57,14 @@ def test_what_cannot_be_proposed_leaves_no_folder(tmp_path):
     for env in ("CartPoll-v1", "nowhere:Task-v0", "still:QdsweepStill-v0"):
         names_all(qdsweep("init", "study", "--gym", env, cwd=tmp_path, code=2), env)
         assert not (tmp_path / "study").exists()
+
+
+def test_the_task_of_the_page(tmp_path):
+    """docs/guide/what_to_sweep.md: its domain, with wrappers, and its command."""
+    page = (REPO / "docs/guide/what_to_sweep.md").read_text()
+    for name, content in files(page):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(content)
+    for line in blocks(page, "console"):
+        qdsweep(*shlex.split(line.removeprefix("$ qdsweep ")), cwd=tmp_path)
+    assert summary(tmp_path / "results/lake")["iterations"] == 5

@@ -2,6 +2,7 @@
 
 import pytest
 from composing import BASE
+from refusals import refused
 
 from qdsweep.config.compose import compose
 
@@ -31,3 +32,16 @@ def test_names_of_free_mappings():
 @pytest.mark.parametrize("algorithm", ["map_elites", "cma_me"])
 def test_one_name_is_the_step_size_of_all_emitters(algorithm):
     assert compose(BASE, {"algorithm": algorithm, "step": 0.1}).domain.step == 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("polcy", ["'polcy'", "did you mean 'policy'", " archive,", " policy,", " emitters,"]),
+        ("policy", ["'policy'", "domain.policy.hidden", "domain.policy.activation"]),
+        ("polcy.hidden", ["'polcy.hidden'", "domain.policy.hidden"]),
+    ],
+)
+def test_a_nested_part_is_one_of_the_known_names(name, names):
+    with refused(*names):
+        compose({**BASE, "domain": "pendulum"}, {name: 3})

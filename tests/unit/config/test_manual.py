@@ -7,6 +7,7 @@ from typing import Literal, get_args, get_origin
 
 import jsonschema
 import pytest
+import yaml
 from composing import presets
 from support import REPO
 
@@ -70,5 +71,18 @@ def test_schema_fits_what_a_run_writes(name: str):
     schema = json.loads((REPO / "workflow/schemas/experiment.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(compose(name).model_dump(mode="json"), schema)
+    refuses(schema)
+
+
+@pytest.mark.parametrize("path", [REPO / "config/config.yaml", *(REPO / "config/sweeps").iterdir()])
+def test_schema_of_the_catalogue_fits_every_sweep_file(path: Path):
+    schema = yaml.safe_load((REPO / "workflow/schemas/config.schema.yaml").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(yaml.safe_load(path.read_text()), schema)
+    assert {"columns"} == set(schema["properties"]["tables"]["properties"]), "not in its place"
+    refuses(schema)
+
+
+def refuses(schema: dict) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"sede": 1}, schema)

@@ -7,10 +7,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from by_gymnasium import play
-from domain_makers import LENGTH, make, task
-from refusals import refused
+from domain_makers import LENGTH, config, make, task
+from refusals import names_all, refused
 
+from qdsweep.domains import gymnasium_task, make_domain
 from qdsweep.domains.policies import split_layers
+from qdsweep.engines.base import Batch
+from qdsweep.engines.failures import evaluate_safely
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,84 @@ def test_unknown_environments_are_made_for_each_episode_and_their_buffers_copied
     result = make(**task("Buffered-v0", mean)).evaluate(np.ones((2, 2)), np.zeros(2, np.uint32))
     assert list(result.objective) == [3, 3]  # no environment saw a second episode
     assert list(result.measures[:, 0]) == [2, 2]
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "rgb_array_list"])
+def test_a_render_mode_changes_no_result(mode):
+    solutions, seeds = np.linspace(-1, 1, 24).reshape(3, 8), np.arange(3, dtype=np.uint32)
+    measure = {"measure": "mean_observation", "component": 2, "range": [-1, 1]}
+    shown = make(**task("CartPole-v1", measure, env_kwargs={"render_mode": mode}))
+    plain = make(**task("CartPole-v1", measure))
+    results = [domain.evaluate(solutions, seeds) for domain in (shown, plain)]
+    for name in ("objective", "measures"):
+        assert np.array_equal(*(getattr(result, name) for result in results))
+
+
+class Failing(gym.Env):
+    """Observation or reward is NaN from a step on; it ends at the step `end`, or never."""
+
+    observation_space, action_space = gym.spaces.Box(-9, 9, (2,)), gym.spaces.Discrete(2)
+
+    def __init__(self, end=None, observation=None, reward=None):
+        self.end, self.nan = end, {"observation": observation, "reward": reward}
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(2), {}
+
+    def step(self, action):
+        self.steps += 1
+        values = {
+            name: np.nan if step is not None and self.steps >= step else 1.0
+            for name, step in self.nan.items()
+        }
+        seen = np.array([0.5, values["observation"]])
+        return seen, values["reward"], self.steps == self.end, False, {}
+
+
+@pytest.fixture
+def failing():
+    gym.register("Failing-v0", entry_point=Failing)
+    yield
+    del gym.registry["Failing-v0"]
+
+
+def evaluated(domain):
+    """As an engine does it: the outcome, where failures are scored with -7."""
+    batch = Batch(np.ones((2, domain.solution_dim)), np.arange(2, dtype=np.uint32))
+    return evaluate_safely(domain, batch, 0, -7.0)
+
+
+@pytest.mark.parametrize("limit", [{}, {"max_episode_steps": 5}, {"env_kwargs": {"end": 5}}])
+@pytest.mark.parametrize("source", ["observation", "reward"])
+def test_nan_fails_an_evaluation(failing, source, limit):
+    """Also where no measure has it."""
+    kwargs = {"end": 8, source: 3, **limit.get("env_kwargs", {})}
+    outcome = evaluated(make(**task("Failing-v0", LENGTH, **{**limit, "env_kwargs": kwargs})))
+    assert list(outcome.evaluation.objective) == [-7, -7]
+    for failure in outcome.failures:
+        names_all(failure.problem, "NaN")
+        if source == "observation":
+            names_all(failure.problem, "Failing-v0", "step 3")
+
+
+def test_a_task_may_end_by_itself_because_of_nan(failing):
+    """As MuJoCo's robots do: the policy never acts on it."""
+    kwargs = {"end": 3, "observation": 3}
+    outcome = evaluated(make(**task("Failing-v0", LENGTH, env_kwargs=kwargs)))
+    assert list(outcome.evaluation.objective) == [3, 3] and not outcome.failures
+
+
+@pytest.mark.parametrize("wrappers", [[], [{"type": "NormalizeReward"}]])
+def test_an_episode_that_never_ends_names_the_key_that_limits_it(failing, monkeypatch, wrappers):
+    monkeypatch.setattr(gymnasium_task, "MAX_STEPS", 50)
+    domain = config(**task("Failing-v0", LENGTH, wrappers=wrappers))
+    outcome = evaluated(make_domain(domain))
+    for failure in outcome.failures:
+        names_all(failure.problem, "Failing-v0", "50", "domain.max_episode_steps")
+    assert len(outcome.failures) == 2
+    limited = domain.model_copy(update={"max_episode_steps": 60})
+    assert list(evaluated(make_domain(limited)).evaluation.measures) == [60, 60]
 
 
 def test_unfit_arguments_are_refused(buffered):

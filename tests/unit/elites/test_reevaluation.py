@@ -2,10 +2,8 @@
 
 import contextlib
 import hashlib
-import os
 import re
 import shutil
-import signal
 import subprocess
 from contextlib import chdir
 from pathlib import Path
@@ -16,8 +14,7 @@ import yaml
 from in_process import compute_run
 from patient import EXPERIMENT, PATIENT
 from refusals import names_all, refused
-from support import BIN, POLE, TINY, command
-from waiting import says, wait_until
+from support import POLE, TINY, command
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -151,7 +148,7 @@ def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):
     np.testing.assert_array_equal(corrected.arrays["solution"], run.arrays["solution"])
 
 
-def test_the_result_depends_neither_on_workers_nor_on_stops_and_kills(copy):
+def test_the_result_does_not_depend_on_workers_and_is_computed_once(copy):
     expected = reevaluate(copy)
     arrays = (copy / "out/reevaluated-8-3.npz").read_bytes()
 
@@ -162,25 +159,18 @@ def test_the_result_depends_neither_on_workers_nor_on_stops_and_kills(copy):
     forget()
     assert reevaluate(copy, 2) == expected
     assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
-    words = [BIN / "qdsweep", "reevaluate", "out", "--times", "8", "--seed", "3"]
-    slow = {**os.environ, "PATIENT_SECONDS": "0.02", "PYTHONUNBUFFERED": "1"}
-    for number, code in ((signal.SIGTERM, 75), (signal.SIGKILL, -9)):
-        forget()
-        with (copy / "log").open("w") as log:
-            process = subprocess.Popen(words, cwd=copy, env=slow, stdout=log, stderr=log)
-            wait_until(lambda: says(copy / "log", "evaluates", 4))
-            process.send_signal(number)
-            assert process.wait(120) == code
-        assert not (copy / "out/reevaluated-8-3.json").exists()
-        left = evaluated(command("qdsweep", *words[1:], cwd=copy).stdout)
-        assert left <= 8 * expected["elites"] - (number == signal.SIGTERM), "it resumes"
-        assert figures(copy) == expected
-        assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
     # Finished: its files come back from the samples, without an evaluation.
     for name in ("json", "npz"):
         (copy / f"out/reevaluated-8-3.{name}").unlink()
-    assert evaluated(command("qdsweep", *words[1:], cwd=copy).stdout) == 0
+    words = ("reevaluate", "out", "--times", "8", "--seed", "3")
+    assert evaluated(command("qdsweep", *words, cwd=copy).stdout) == 0
     assert figures(copy) == expected
+
+
+def test_no_evaluations_are_refused(copy):
+    done = command("qdsweep", "reevaluate", "out", "--times", "0", cwd=copy, check=2)
+    names_all(done.stderr, "--times 0", 1)
+    assert not [*copy.glob("out/reevaluated-*")]
 
 
 def test_damaged_files_are_named_and_come_back(copy):

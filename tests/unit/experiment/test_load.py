@@ -99,6 +99,18 @@ def test_a_replay_is_the_elites_own_evaluation(runs, name):
         assert len(set(other.objective)) == 3
 
 
+def test_an_archive_that_does_not_fit_its_summary_names_its_run(runs, tmp_path):
+    copy = shutil.copytree(runs("boundaries").path, tmp_path / "copy")
+    with np.load(copy / "archive.npz") as file:
+        arrays = dict(file)
+    moved = arrays | {"index": arrays["index"] + 1}
+    for lacks in ("boundaries", "solution", ""):
+        left = {name: value for name, value in moved.items() if name != lacks}
+        np.savez(copy / "archive.npz", **left)
+        with refused(copy / "archive.npz", lacks):
+            assert load(copy).archive
+
+
 @pytest.mark.parametrize("name", ["lander", "a seed an iteration", "pole", "gradients"])
 def test_runs_of_earlier_releases_replay(earlier, runs, name):
     """Their history tells the iteration, its seeds are tried."""

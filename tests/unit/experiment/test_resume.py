@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from in_process import compute_run
+from refusals import refused
 from results import outcome, read_json, summary
 from small_runs import Killed, StopsAfter
 from support import BIN, POLE, TINY, write_yaml
@@ -276,7 +277,9 @@ def test_on_another_engine(case, tmp_path):
     assert outcome(tmp_path / "state") == straight(made(case, 6))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGKILL]
+)
 def test_ended_by_a_signal_in_another_process(tmp_path, number):
     """One that a run can catch ends it with the exit code 75, in the middle of an iteration."""
     out, killed = tmp_path / "out", number == signal.SIGKILL
@@ -286,7 +289,7 @@ def test_ended_by_a_signal_in_another_process(tmp_path, number):
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     wait_until(lambda: len(read_rows(out / "state/metrics.csv")) > 20, what="rows")
     process.send_signal(number)
-    assert process.wait(120) == (-number if killed else 75)
+    assert process.wait(300) == (-number if killed else 75)
     status = read_json(out / "state/status.json")
     assert status["status"] == ("running" if killed else "stopped")
     assert not (out / "state/summary.json").exists()
@@ -313,6 +316,31 @@ def test_begun_by_a_release_without_evaluation_seeds(tmp_path):
     with np.load(tmp_path / "state/archive.npz") as arrays:
         assert "evaluation_seed" not in arrays, "it goes on as it was begun"
     assert outcome(tmp_path / "state") == straight(made("map_elites"))
+
+
+SIZED = """
+from pathlib import Path
+from qdsweep.domains.base import Evaluation
+class Sized:
+    measures, objective_range, fields, step = {"x": (-1.0, 1.0)}, (-9.0, 0.0), {}, 0.2
+    def __init__(self):
+        self.solution_dim = int(Path("size.txt").read_text())
+    def evaluate(self, solutions, seeds):
+        return Evaluation(-(solutions**2).sum(axis=1), solutions[:, :1])
+"""
+
+
+def test_of_a_domain_that_reads_another_number_now_is_refused(plugins, tmp_path):
+    plugins("sized", SIZED)
+    experiment = {**SAVED, "domain": {"type": "sized:Sized"}, "archive": {"dims": [20]}}
+    (tmp_path / "size.txt").write_text("4")
+    compute_run(experiment, tmp_path / "out", iterations=3)
+    before = (tmp_path / "out/summary.json").read_bytes()
+    (tmp_path / "size.txt").write_text("5")
+    with refused(tmp_path / "out", "solution_dim", 4, 5):
+        compute_run(experiment, tmp_path / "out", iterations=6)
+    (tmp_path / "size.txt").write_text("4")
+    assert before != compute_run(experiment, tmp_path / "out", iterations=6) / "summary.json"
 
 
 @pytest.fixture(scope="module")

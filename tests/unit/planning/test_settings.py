@@ -6,6 +6,7 @@ from refusals import refused
 from support import TINY
 
 from qdsweep.config.cluster import Cluster
+from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
 from qdsweep.planning.start import key_sources, read_sweep
 from qdsweep.sweep.runs import table_of_runs
@@ -37,6 +38,13 @@ def test_a_missing_key_is_missing_in_the_files(in_own_folder):
         file.write_text("name: tiny")
     with refused("a.yaml + b.yaml: ", "experiment"):
         read_sweep({}, (), files)
+
+
+def test_a_file_that_is_given_twice_is_named_once(in_own_folder):
+    (in_own_folder / "a.yaml").write_text("name: tiny")
+    with pytest.raises(BadInput) as caught:
+        read_sweep({}, (), ["a.yaml", "a.yaml"])
+    assert str(caught.value).count("a.yaml") == 1
 
 
 def test_workers_that_an_engine_cannot_have_are_refused():

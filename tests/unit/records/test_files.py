@@ -2,10 +2,12 @@
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from refusals import names_all
+from support import BIN
 
 from qdsweep.errors import StorageError
 from qdsweep.files import Appended, naming, write_text
@@ -36,3 +38,14 @@ def test_what_is_named_already_stays_so():
     with pytest.raises(OSError) as caught, naming(FULL):
         Path("/nowhere/at/all").touch()
     assert caught.value.filename == "/nowhere/at/all"
+
+
+@pytest.mark.parametrize("values", ["1 2", " ".join(map(str, range(9999)))])
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path, values):
+    """A redirection to a full disk; a long text is written before the command ends."""
+    with FULL.open("w") as full:
+        words = [BIN / "qdsweep", "expand", f"::: seed {values}"]
+        done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    names_all(line, "standard output", os.strerror(errno.ENOSPC))

@@ -1,6 +1,7 @@
 """The command line: `qdsweep COMMAND`."""
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
@@ -24,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             enter(arguments.image, arguments, _after_options(argv))
         code = arguments.command(arguments)
+        print(end="", flush=True)  # sys.stdout is None where it was closed
         _leave_threads(code)
         return code
     except QdsweepError as error:
@@ -36,10 +38,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        if error.errno is None or error.filename is None:  # it is about no file
+        place = error.filename or _broken_output()
+        if error.errno is None or place is None:  # it is about no file
             raise
-        print(f"qdsweep: {StorageError(error, error.filename)}", file=sys.stderr)
+        print(f"qdsweep: {StorageError(error, place)}", file=sys.stderr)
         return StorageError.exit_code
+
+
+def _broken_output() -> str | None:
+    """Returns the name of the standard output if it cannot be written, which is then closed."""
+    try:
+        print(flush=True)  # the line that failed is no longer in the buffer
+    except OSError:
+        with contextlib.suppress(OSError):
+            sys.stdout.close()  # else Python tries once more at its end
+        return "the standard output"
+    return None
 
 
 class _Version(argparse.Action):

@@ -10,6 +10,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -21,7 +23,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import listed
 
-SCHEMAS: dict[str, type[Model]] = {"experiment": Experiment, "cluster": Cluster, "sweep": SweepFile}
+SCHEMAS: dict[str, type[Model]] = {"experiment": Experiment, "cluster": Cluster}
 # Types and limits of JSON schemas, in words.
 _KINDS = {"boolean": "true or false", "string": "text", "object": "mapping"}
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
@@ -38,10 +40,14 @@ def main() -> None:
 def files() -> dict[Path, str]:
     """Returns every generated file of the clone and its content."""
     made = {PRESETS / "README.md": manual()}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     for name, model in SCHEMAS.items():
-        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-        text = json.dumps(schema | model.model_json_schema(), indent=2) + "\n"
+        text = json.dumps(head | model.model_json_schema(), indent=2) + "\n"
         made[HOME / f"workflow/schemas/{name}.schema.json"] = text
+    # Snakemake's workflow catalogue looks for a file of this name, and does not follow references.
+    schema = head | _filled(SweepFile.model_json_schema())
+    text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True, width=100)
+    made[HOME / "workflow/schemas/config.schema.yaml"] = text
     return made
 
 
@@ -68,6 +74,17 @@ def manual() -> str:
 
 def _schema(model: type[Model]) -> Node:
     """Returns the JSON schema with every reference filled in; `text` is a model's docstring."""
+    return {"properties": _filled(model.model_json_schema(), text=True)["properties"]}
+
+
+def _filled(schema: Node, *, text: bool = False) -> Node:
+    """Returns a JSON schema with every reference filled in.
+
+    Args:
+        schema: The schema.
+        text: Whether the docstring of a key's model is kept as `text`, next to the description of
+            the key.
+    """
 
     def filled(node: Node) -> Node:
         return dict(json.loads(json.dumps(node), object_hook=fill))
@@ -75,11 +92,12 @@ def _schema(model: type[Model]) -> Node:
     def fill(node: Node) -> Node:
         if "$ref" not in node:
             return node
-        part = filled(schema["$defs"][node["$ref"].rsplit("/", 1)[-1]])
-        return part | {"text": part["description"]} | node
+        part = filled(definitions[node["$ref"].rsplit("/", 1)[-1]])
+        own = {key: value for key, value in node.items() if key != "$ref"}
+        return part | ({"text": part["description"]} if text else {}) | own
 
-    schema = model.model_json_schema()
-    return filled({"properties": schema["properties"]})
+    definitions = schema.get("$defs", {})
+    return filled({key: value for key, value in schema.items() if key != "$defs"})
 
 
 def _tables(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[str]:

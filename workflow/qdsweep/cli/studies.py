@@ -121,5 +121,5 @@ def _sweep(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
         words = words[1:]
     if not any(word.startswith(_PLACES) for word in words):
         words = ["--cores", "all", *words]
-    program = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile")]
+    program = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(HOME / "Snakefile")]
     return os.execv(sys.executable, [*program, *words, *chosen])

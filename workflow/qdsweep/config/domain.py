@@ -275,7 +275,10 @@ class Wrapper(Model):
 
 
 class Gymnasium(PolicyDomain):
-    """Any gymnasium environment; observations of another space than Box are flattened."""
+    """Any gymnasium environment; observations of another space than Box are flattened.
+
+    An evaluation fails if the policy acted on an observation that is NaN, or the return is NaN.
+    """
 
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
     own_libraries = ("gymnasium", "box2d", "mujoco")
@@ -298,7 +301,8 @@ class Gymnasium(PolicyDomain):
     max_episode_steps: int | None = Field(
         default=None,
         ge=1,
-        description="the longest episode; null for the environment's own limit [steps]",
+        description="the longest episode; null: the environment's own limit, and without one an "
+        "evaluation fails after 100,000 steps of an episode [steps]",
     )
     episodes: int = Field(
         default=1, ge=1, description="episodes that an evaluation averages [episodes]"

@@ -4,7 +4,7 @@ import difflib
 import functools
 import json
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,19 +84,39 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first)
     )
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: _int(node.value))
-_Loader.add_constructor(
-    "tag:yaml.org,2002:float",
-    lambda loader, node: float(re.sub(r"\.(?=[iInN])", "", node.value)),
-)
+
+
+def _constructor(kind: str, read: Callable[[str], Any]) -> Callable[[Any, Any], Any]:
+    """Returns the constructor of a kind of scalar, also of one with a tag such as `!!bool`."""
+
+    def construct(loader: Any, node: yaml.ScalarNode) -> Any:
+        try:
+            return read(loader.construct_scalar(node))
+        except (KeyError, ValueError):
+            raise yaml.constructor.ConstructorError(
+                None,
+                None,
+                f"{quoted(node.value)} is not a value of the tag !!{kind}; leave the tag out",
+                node.start_mark,
+            ) from None
+
+    return construct
 
 
 def _int(text: str) -> int:
     if len(text) > LONGEST_INT:
-        raise ValueError(
+        raise yaml.YAMLError(
             f"the number {text[:20]}... has {len(text):,} digits, {LONGEST_INT} are allowed"
         )
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+for _kind, _read in (
+    ("bool", lambda text: {"true": True, "false": False}[text.lower()]),
+    ("int", _int),
+    ("float", lambda text: float(re.sub(r"\.(?=[iInN])", "", text))),
+):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _constructor(_kind, _read))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -137,8 +157,15 @@ def _refuse_bomb(text: str) -> None:
     sizes = [0]  # those of the whole text, and of each open collection
     names: list[str | None] = []
     known: dict[str | None, int] = {}
+    anchors: set[str | None] = set()
     for event in yaml.parse(text, Loader=_Loader):
         reason = ""
+        if isinstance(event, yaml.AliasEvent) and event.anchor not in anchors:
+            name = event.anchor
+            reason = (
+                f"*{name} repeats a value that &{name} marks before it; quote '*{name}' as text"
+            )
+        anchors.add(getattr(event, "anchor", None))
         if isinstance(event, yaml.CollectionStartEvent):
             sizes.append(1)
             names.append(event.anchor)

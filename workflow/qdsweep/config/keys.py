@@ -117,14 +117,17 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             f"the name {name!r} is ambiguous: write one of {', '.join(map(dotted, matches))}"
         )
     inner = [path for path in known if path[: len(parts)] == parts]
+    # A nested part, such as `policy` of `domain.policy.hidden`.
+    inner = inner or [
+        path for path in known if any(p == parts for p in _runs_of(path[:-1], len(parts)))
+    ]
     if inner:
         raise BadInput(
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
-    last = {key for *_, key in known if isinstance(key, str)}  # without the numbers of emitters
-    names = sorted({*PRESETS, *last})
-    known_parts = dict.fromkeys(str(path[0]) for path in known)
-    hint = nearest(name, [*names, *known_parts, *(dotted(path) for path in known)])
+    # Nested parts and keys, without the numbers of emitters.
+    names = sorted({*PRESETS, *(key for path in known for key in path if isinstance(key, str))})
+    hint = nearest(name, [*names, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
@@ -150,6 +153,12 @@ def _within(parts: Path, path: Path) -> bool:
     """Returns whether `parts` occur in `path` in this order."""
     rest = iter(path)
     return all(part in rest for part in parts)
+
+
+def _runs_of(path: Path, length: int) -> Iterator[Path]:
+    """Yields the parts of a path that follow each other, `length` of them."""
+    for start in range(len(path) - length + 1):
+        yield path[start : start + length]
 
 
 def dotted(path: Path) -> str:

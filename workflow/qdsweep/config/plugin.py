@@ -165,6 +165,9 @@ def find_source(target: str) -> Path:
     for folder in reversed(folders):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
+    # The working folder comes last: a file types.py in it does not replace Python's.
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
     importlib.invalidate_caches()  # the file may have been written since the folder was last read
     spec = _find_spec(module_name)
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():

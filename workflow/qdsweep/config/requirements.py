@@ -6,8 +6,10 @@ It also reads the BibTeX entries of config/references.bib, which presets cite by
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
@@ -37,6 +39,23 @@ _REMEDIES = {
         "pybullet_envs_gymnasium` compiles it"
     ),
 }
+
+
+# Every run imports these. A clone on a machine with only Snakemake can plan runs without them.
+_LIBRARIES = ("numpy", "scipy", "pandas", "ribs", "matplotlib", "gymnasium")
+
+
+def require_libraries() -> None:
+    """Refuses a machine without the libraries of every run; nothing is imported.
+
+    Raises:
+        BadInput: The message names the missing libraries and the ways to install them.
+    """
+    if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+        raise BadInput(
+            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have: run `make "
+            "venv` in the clone and take .venv/bin/snakemake, or add --sdm conda or --sdm apptainer"
+        )
 
 
 def remedy(name: str) -> str:

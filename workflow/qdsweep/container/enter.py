@@ -68,7 +68,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     if own_digest("") is not None and not {":", ","} & {*place}:  # the image has no home folder
         about["key"] = str(key_file())
         folders.append(f"{place}:{place}:ro")
-    inside = [program, *options(folders, has_gpus), str(image), "python", "-m", "qdsweep"]
+    inside = [program, *options(folders, has_gpus), str(image), "python", "-P", "-m", "qdsweep"]
     run = _run_folder(arguments)
     if run is not None:
         about["slurm"] = _ask_slurm(run)

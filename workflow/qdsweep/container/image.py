@@ -106,7 +106,7 @@ def prepare(name: str) -> Path:
     path = find_image(name)
     words = [program, "--silent", "exec", "--cleanenv", "--no-home", "--pwd", "/"]
     done = subprocess.run(
-        [*words, str(path), "python", "-m", "qdsweep", "--version"],
+        [*words, str(path), "python", "-P", "-m", "qdsweep", "--version"],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

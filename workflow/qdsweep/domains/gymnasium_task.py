@@ -119,6 +119,9 @@ def make_vector(space: spaces.Space, env: str) -> tuple[int, Callable[[Any], Flo
     return flat.shape[0], lambda raw: spaces.flatten(space, raw).astype(np.float64)
 
 
+# The longest episode where neither the task nor its settings limit it [steps].
+MAX_STEPS = 100_000
+
 # `reset` removes all state of earlier episodes from these environments (a test checks it), so one
 # of them is reused. Others may keep state: a BipedalWalker and the robots of PyBullet keep their
 # physics world, and give other bits when they are reused.
@@ -137,7 +140,8 @@ class _Episode(NamedTuple):
 class GymnasiumTask:
     """An environment and a policy. The objective is the return, the sum of the rewards.
 
-    The results equal those of a fresh `gymnasium.make` for every episode, bit for bit.
+    The results equal those of a fresh `gymnasium.make` for every episode, bit for bit. An
+    evaluation fails if the policy acted on NaN, or an episode without a limit has `MAX_STEPS`.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
@@ -158,7 +162,8 @@ class GymnasiumTask:
         limit = task.max_episode_steps or self._spec.max_episode_steps
         # Wrappers may skip steps or play several: the environment inside counts its own.
         inside = limit if task.wrappers else -1
-        self._limit = None if task.wrappers else limit
+        self._is_limited = limit is not None
+        self._limit = (None if task.wrappers else limit) if self._is_limited else MAX_STEPS
         self._make = partial(make_env, self._spec, task.env_kwargs, task.wrappers, inside)
         env = self._make()
         size, self._vector = make_vector(env.observation_space, task.env)
@@ -259,9 +264,17 @@ class GymnasiumTask:
         seen.append(self._vector(raw))
         if env is not self._env:
             env.close()
+        if not (self._is_limited or terminated or truncated):
+            raise RuntimeError(
+                f"{self._task.env}: the episode does not end: it has {limit:,} steps, and the task "
+                "has no limit of its own. Set domain.max_episode_steps"
+            )
         observations, actions = np.array(seen), self._actions.vectors(done)
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
+        if np.isnan(observations[:-1]).any():  # a task may end by itself because of the last one
+            step = int(np.isnan(observations).any(axis=1).argmax())
+            raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
         measures = measure_episode(self._task.measures, observations[1:], actions, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
         return [total, *measures], _Episode(observations, learned, np.array(rewards), ends)

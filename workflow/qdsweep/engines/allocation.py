@@ -17,7 +17,7 @@ from qdsweep.records.paths import RunDir
 # How long workers may take to leave on request; then they are ended [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
-PYTHON = (sys.executable, "-m", "qdsweep")
+PYTHON = (sys.executable, "-P", "-m", "qdsweep")
 # For `qdsweep worker`: the pid of the main process, where that is its parent.
 MAIN = "QDSWEEP_MAIN"
 

@@ -56,7 +56,7 @@ class Children:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._forker = subprocess.Popen(
-                [sys.executable, "-m", "qdsweep.engines.children", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "qdsweep.engines.children", str(theirs.fileno())],
                 env={**os.environ, **order.settings},
                 cwd=order.directory if Path(order.directory).is_dir() else None,
                 pass_fds=[theirs.fileno()],

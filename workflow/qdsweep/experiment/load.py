@@ -33,7 +33,7 @@ from qdsweep.experiment.elite import (
     possible_seeds,
     said,
 )
-from qdsweep.files import read_arrays, read_csv, require
+from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
 from qdsweep.records.metrics import read_metrics
 from qdsweep.records.paths import Results, RunDir, RunFiles
@@ -132,10 +132,19 @@ class Run:
 
     @cached_property
     def archive(self) -> "ArchiveBase":
-        """The final archive as an archive of pyribs, every elite in its cell."""
+        """The final archive as an archive of pyribs, every elite in its cell.
+
+        Raises:
+            BadInput: The cells cannot be rebuilt; the message names the file.
+        """
         from qdsweep.algorithms.ribs.archives import rebuild_archive
 
-        return rebuild_archive(self.summary["archive"], self.arrays)
+        try:
+            return rebuild_archive(self.summary["archive"], self.arrays)
+        except BadInput as error:
+            raise BadInput(f"{self.files.archive}: {error}") from None
+        except KeyError as error:
+            raise damaged(self.files.archive, error) from None
 
     @cached_property
     def experiment(self) -> Experiment:

@@ -54,7 +54,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)  # left by a killed start
     process = subprocess.Popen(
-        [path, *words, sys.executable, "-m", "qdsweep", *sys.argv[1:]],
+        [path, *words, sys.executable, "-P", "-m", "qdsweep", *sys.argv[1:]],
         env=env,
         stdin=subprocess.DEVNULL,
         start_new_session=True,

@@ -264,7 +264,7 @@ def save(
         files: The run's `state/`.
         fingerprint: The experiment's fingerprint.
         versions: The versions that the state was computed with.
-        beside: Checksums that identify the files that belong to it: `metrics` and `history`.
+        beside: Checksums of the files that belong to it, `metrics` and `history`; the `domain`.
 
     Returns:
         The file, which is on the disk by then.

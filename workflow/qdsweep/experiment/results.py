@@ -74,10 +74,17 @@ def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
     """The geometry of an archive, for readers of archive.npz."""
     return {
         **archive.describe(),
+        **describe_domain(domain),
+        "qd_score_offset": float(domain.objective_range[0]),
+    }
+
+
+def describe_domain(domain: Domain) -> dict[str, Any]:
+    """What archives depend on, for readers of archive.npz and for a resumed run."""
+    return {
         "ranges": [[float(low), float(high)] for low, high in domain.measures.values()],
         "measures": list(domain.measures),
         "objective_range": [float(value) for value in domain.objective_range],
-        "qd_score_offset": float(domain.objective_range[0]),
         "solution_dim": int(domain.solution_dim),
     }
 

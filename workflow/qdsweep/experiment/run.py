@@ -24,13 +24,14 @@ from qdsweep.engines import make_engine
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Engine
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
+from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.history import Insertions
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.own_metrics import OwnMetrics
-from qdsweep.experiment.results import all_versions, write_results
+from qdsweep.experiment.results import all_versions, describe_domain, write_results
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
@@ -107,6 +108,7 @@ def compute(
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
         state = State(algorithm, steps=0, context=context)
     else:
+        _refuse_other_domain(saved.header, domain, run)
         state = saved.state
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     own = OwnMetrics(experiment, state)
@@ -141,6 +143,18 @@ def compute(
             )
         finally:
             engine.close()  # before the last save, which then has the whole machine
+
+
+def _refuse_other_domain(header: dict[str, Any], domain: Domain, run: RunDir) -> None:
+    """Raises BadInput if a plug-in, whose code is the same, reads other numbers from elsewhere."""
+    now = describe_domain(domain)
+    for name, value in header.get("domain", now).items():
+        if value != now[name]:
+            raise BadInput(
+                f"{run.state.path}: the domain's {name} was {value} when the reload file was "
+                f"written, and is {now[name]} now. Restore what the domain reads, or compute the "
+                f"run again in another folder"
+            )
 
 
 def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
@@ -249,9 +263,13 @@ class Recorder:
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush()
-        checksums = {"metrics": self.metrics.fingerprint, "history": self.history.checksum}
+        header = {
+            "metrics": self.metrics.fingerprint,
+            "history": self.history.checksum,
+            "domain": describe_domain(self.domain),
+        }
         self.saved = reload.save(
-            state, self.files, self.identity.fingerprint, self.versions, checksums
+            state, self.files, self.identity.fingerprint, self.versions, header
         )
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start

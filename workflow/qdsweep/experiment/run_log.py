@@ -29,7 +29,7 @@ class _LogFile(logging.FileHandler):
 def start_log(path: Path, *, terminal: bool) -> None:
     """Logs to `path` (appended), and to the terminal if a person is watching it."""
     formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
-    handlers: list[logging.Handler] = [_LogFile(path)]
+    handlers: list[logging.Handler] = [_LogFile(path, encoding="utf-8")]
     if terminal:
         handlers.append(logging.StreamHandler(sys.stderr))
     root = logging.getLogger()

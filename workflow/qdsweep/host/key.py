@@ -47,7 +47,7 @@ def _key(file: Path) -> str | None:
     try:
         if not file.exists():
             _make(file)
-        about, key = file.stat(), file.read_text().strip()
+        about, key = file.stat(), file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError, RuntimeError) as error:
         log.warning("%s: no key can be made or read there (%s)", file, error)
         return None

@@ -115,7 +115,7 @@ def _look(path: Path) -> object:
 def _kernel() -> dict[str, str | None]:
     """Returns boot and pid namespace, which decide whether /proc here shows a process."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         return {"boot": boot, "pids": os.readlink("/proc/self/ns/pid")}  # noqa: PTH115 - no path
     except OSError:
         return {"boot": None, "pids": None}
@@ -124,7 +124,7 @@ def _kernel() -> dict[str, str | None]:
 def _began(pid: object) -> str | None:
     """Returns when a process began, in ticks since the boot; None where it does not run."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]

@@ -82,7 +82,7 @@ def kept_by_forks() -> dict[str, str]:
 def has_avx2() -> bool:
     """Returns whether this CPU has AVX2 (True if the system does not report it)."""
     try:
-        flags = Path("/proc/cpuinfo").read_text()
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return True
     return "avx2" in flags
@@ -160,7 +160,7 @@ class Load:
 def others() -> int:
     """Returns how many other threads of the machine want a core now; 0 where it is unknown."""
     try:
-        runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
+        runnable = Path("/proc/loadavg").read_text(encoding="utf-8").split()[3].partition("/")[0]
     except OSError:
         return 0
     return max(0, int(runnable) - 1)

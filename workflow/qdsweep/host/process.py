@@ -55,7 +55,7 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
         BadInput: It has found something wrong, or its process has ended without an answer.
     """
     done = subprocess.run(
-        [sys.executable, "-m", module],
+        [sys.executable, "-P", "-m", module],
         input=about,
         env={**os.environ, **env},
         capture_output=True,

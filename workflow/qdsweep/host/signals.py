@@ -6,7 +6,10 @@ The module imports almost nothing, as `warm.client` imports it.
 import os
 import signal
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+# A closed terminal, where `nohup` does not ignore it.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+    SIGNALS = (*SIGNALS, signal.SIGHUP)
 
 
 def ignore_signals() -> None:

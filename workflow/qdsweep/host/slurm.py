@@ -160,6 +160,9 @@ def _slurm_seconds_left() -> float | None:
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
         return None
-    end = os.environ.get("SLURM_JOB_END_TIME")  # since Slurm 22.11
-    deadline = float(end) if end is not None and end.isdigit() else end_of_job(job)
-    return None if deadline is None else deadline - SLURM_MARGIN - time.time()
+    end = os.environ.get("SLURM_JOB_END_TIME", "")  # since Slurm 22.11
+    # A past end is that of a job whose time was extended, or of an ended one in an old tmux.
+    deadline = float(end) if end.isdigit() and float(end) > time.time() else end_of_job(job)
+    if deadline is None or deadline < time.time():
+        return None
+    return deadline - SLURM_MARGIN - time.time()

@@ -416,7 +416,7 @@ def key_sources(
         Key -> its file, or `--config KEY`; `()` -> the files, for a key that is missing.
     """
     paths = [pathlib.Path(file) for file in files]
-    sources: dict[Path, str] = {(): " + ".join(map(shown, paths)) or where}
+    sources: dict[Path, str] = {(): " + ".join(dict.fromkeys(map(shown, paths))) or where}
     for path in paths:
         sources |= {(key,): shown(path) for key in read_yaml(path)}
     names = (entry.partition("=")[0] for entry in command_line or ())

@@ -92,7 +92,7 @@ def read_lines(path: Path) -> list[str]:
         None of them where the file is missing, or has no whole header with `iteration` first.
     """
     try:
-        header, *lines = path.read_text().splitlines(keepends=True)
+        header, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     except (OSError, ValueError):
         return []
     if not header.startswith(f"{COLUMNS[0]},") or not header.endswith("\n"):

@@ -202,10 +202,13 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
     if status.status == "failed" or files.failure.exists():
         why = (read_last_stop(files).message, last_line(files.log))
         return "failed", " | ".join(filter(None, why))
-    if not status.status:
-        return "waiting", ""
-    if status.status == "finished" and not reached:
-        return "stopped", RAISED
+    begun, raised = bool(status.status), status.status == "finished" and not reached
+    if raised or not begun:
+        # Its last attempt may have ended before it wrote a status.
+        stop = read_last_stop(files)
+        if stop.cause not in ("", "stopped") and stop.iteration == status.iterations:
+            return "stopped", stop.message
+        return ("stopped", RAISED) if raised else ("waiting", "")
     if status.status == "running":
         return "stopped", "killed without a word; goes on from its reload file"
     return "stopped", read_last_stop(files).message

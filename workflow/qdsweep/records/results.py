@@ -74,7 +74,7 @@ def _measures(path: Path, experiment: Experiment) -> bool:
     """
     wanted = experiment.model_dump(mode="json", include={"metrics"})
     block = re.escape("\n" + yaml.dump(wanted, Dumper=_Dumper, sort_keys=False))
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     is_same = re.search(block + r"(?=\w|\Z)", text) is not None
     return is_same or (not experiment.metrics and "\nmetrics:" not in text)
 

@@ -237,7 +237,7 @@ def _run(study: Study, workers: int, folder: Path) -> None:
         with Lock(RunDir(folder).state.lock):  # another process may hold it
             pass
         shutil.rmtree(folder)
-    words = [sys.executable, "-m", "qdsweep", "run", *study.words]
+    words = [sys.executable, "-P", "-m", "qdsweep", "run", *study.words]
     words += ["--workers", str(workers), "--out", str(folder)]
     done = subprocess.run(
         words,

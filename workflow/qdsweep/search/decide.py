@@ -56,7 +56,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
     assert plan.search is not None
     apply_baseline("avx2" if has_avx2() else "native")  # before numpy is imported
     known = [candidate["values"] for candidate in plan.candidates]
-    sources = swept_sources(plan.sweep, known, results.path.parent)
+    sources = swept_sources(plan.sweep, known)
     model = for_model(sources, seen)
     reason = f"tpe, from {len(model)} settings" if model else "random: too few settings for a model"
     names, seeds = [source.name for source in sources], [*plan.candidates[0]["runs"]]

@@ -17,7 +17,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from qdsweep.config.base import typed, value_text
@@ -62,17 +61,14 @@ def is_score(score: float | None) -> TypeGuard[float]:
     return score is not None and math.isfinite(score)
 
 
-def swept_sources(
-    sweep: str, candidates: Sequence[Values], directory: Path = Path()
-) -> list[Drawn]:
+def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[Drawn]:
     """Returns the swept sources without the seed: drawn ones unchanged, other ones as choices.
 
     Args:
         sweep: The text of the sweep.
         candidates: The values of each candidate.
-        directory: Where the files of `::::` sources are looked for.
     """
-    drawn = {source.name: source for source in drawn_in(sweep, directory)}
+    drawn = {source.name: source for source in drawn_in(sweep)}
     return [
         drawn.get(name)
         or Drawn(name, "choice", tuple(dict.fromkeys(value_text(c[name]) for c in candidates)))

@@ -207,7 +207,10 @@ def _rounded(number: float) -> float:
 
 
 def read_drawn(
-    text: str, operator: Word, arguments: Sequence[Word], before: Mapping[str, Sequence[str]]
+    text: str,
+    operator: Word,
+    arguments: Sequence[Word],
+    before: Mapping[str, Sequence[str]] | None = None,
 ) -> Drawn:
     """Reads a drawn source.
 
@@ -215,7 +218,8 @@ def read_drawn(
         text: The whole sweep, for errors.
         operator: `:::~`.
         arguments: The words after it.
-        before: The sources before it, and the values that they can have (none: any).
+        before: The sources before it, and the values that they can have (none: any). None: its
+            condition is not checked again.
 
     Raises:
         BadInput: It is not of that shape, or its condition can never hold.
@@ -264,11 +268,15 @@ def _problem(kind: str, values: tuple[str, ...]) -> str:
     return "a bound is larger than 2^53" if whole and max(-first, second) > 2**53 else ""
 
 
-def _pairs(text: str, place: Word, before: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+def _pairs(
+    text: str, place: Word, before: Mapping[str, Sequence[str]] | None
+) -> list[tuple[str, str]]:
     """Reads `NAME=VALUE,...`, of which each can hold."""
+    if before is None:
+        return [(name, value) for name, _, value in _split(place)]
     conditions: dict[str, str] = {}
-    for part in place.text.split(","):
-        name, sign, value = part.partition("=")
+    for name, sign, value in _split(place):
+        part = name + sign + value
         if not sign or name not in before:
             remedy = f"Write if NAME=VALUE,... with a source before it: {', '.join(before) or '-'}."
             fail(text, place, f"{part!r} is no condition on a source before this one", remedy)
@@ -281,3 +289,7 @@ def _pairs(text: str, place: Word, before: Mapping[str, Sequence[str]]) -> list[
             fail(text, place, f"{part!r} never holds", remedy)
         conditions[name] = value
     return list(conditions.items())
+
+
+def _split(place: Word) -> list[tuple[str, str, str]]:
+    return [part.partition("=") for part in place.text.split(",")]

@@ -204,11 +204,12 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
     return sources
 
 
-def drawn_in(text: str, directory: Path = Path()) -> list[Drawn]:
-    """Returns the drawn sources of a sweep; see `parse`. Where there are none it reads no file."""
+def drawn_in(text: str) -> list[Drawn]:
+    """Returns the drawn sources of a sweep that `parse` has read before. It reads no file."""
     if ":::~" not in text:
         return []
-    return [source for source in parse(text, directory) if isinstance(source, Drawn)]
+    groups = [group for group in _groups(text) if group[0].text == ":::~"]
+    return [read_drawn(text, operator, arguments) for operator, arguments in groups]
 
 
 def _possible(source: Source | Drawn) -> tuple[str, ...]:

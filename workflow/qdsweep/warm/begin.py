@@ -6,7 +6,7 @@ Apart from `warm.start`, which a process of its own runs: that one needs nothing
 from pathlib import Path
 
 from qdsweep.analysis.stages import forget
-from qdsweep.config.requirements import check_installed
+from qdsweep.config.requirements import check_installed, require_libraries
 from qdsweep.container.image import prepare
 from qdsweep.planning.jobs import requeue_lost, require_request
 from qdsweep.planning.start import Start
@@ -32,6 +32,7 @@ def begin(
     config = start.clusters[cluster]
     start.check_fit(cluster)
     if not deploys:
+        require_libraries()
         check_installed(config)
         if not is_remote:
             start.check_sizes()

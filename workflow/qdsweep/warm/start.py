@@ -66,7 +66,7 @@ def _start(path: Path, experiments: bytes, log: Path) -> None:
         listener.bind(str(path))
         listener.listen(1024)
         subprocess.Popen(
-            [sys.executable, "-m", "qdsweep.warm.server", str(listener.fileno())],
+            [sys.executable, "-P", "-m", "qdsweep.warm.server", str(listener.fileno())],
             stdin=reads,
             stdout=output,
             stderr=output,
@@ -108,7 +108,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
     own = sorted({part for one in kinds.values() for part in _parts(one)})
     waits = f"qdsweep: still makes {', '.join(own)}, once before any run (Ctrl-C ends it)"
-    words = [sys.executable, "-m", "qdsweep.warm.start"]
+    words = [sys.executable, "-P", "-m", "qdsweep.warm.start"]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()

@@ -8,6 +8,7 @@ import pytest
 from in_process import compute_sweep
 from looks import data_of
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 from support import TINY
 
@@ -89,6 +90,23 @@ def test_frames_share_one_colour_scale_and_have_the_line_of_their_group(filled):
     pixels = np.asarray(last, dtype=float)
     line = np.abs(pixels - 255 * np.array(to_rgb(film.mark.color))).max(axis=-1) < 12
     assert line.sum(axis=1).max() > 150  # pixels of one row: half of the axes' width
+
+
+def test_the_colour_bar_has_an_arrow_where_a_frame_has_objectives_beyond_it(filled, monkeypatch):
+    film = read(filled)["MAP-Elites"]
+    drawn, colorbar = [], Figure.colorbar
+
+    def listening(*words, **look):
+        drawn.append(look["extend"])
+        return colorbar(*words, **look)
+
+    monkeypatch.setattr(Figure, "colorbar", listening)
+    low, high = color_limits([film])
+    worst = np.nanmin(film.picture(1))
+    assert worst < low, "the first elites are worse than the last ones"
+    for limits in ((low, high), (worst, high - 1.0), (-1e9, 1e9)):
+        frames(film, limits)
+    assert drawn == ["min", "max", "neither"]
 
 
 def test_the_stills_have_their_data(filled):

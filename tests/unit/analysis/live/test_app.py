@@ -77,12 +77,12 @@ def sweep(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     runs = make_sweep(folder)
     ended = [launch(folder, runs["sphere"], 12), launch(folder, runs["faulty"], 30)]
-    assert [process.wait(timeout=120) for process in ended] == [0, 1]
+    assert [process.wait(timeout=300) for process in ended] == [0, 1]
     live = launch(folder, runs["slow"], 400)
     wait_until(lambda: (folder / "results/runs" / runs["slow"] / "state/status.json").exists())
     yield folder, runs, live
     live.terminate()
-    live.wait(timeout=60)
+    live.wait(timeout=300)
 
 
 @pytest.fixture

@@ -184,8 +184,9 @@ def test_settings_are_what_is_shared_and_what_differs():
 
 
 def test_times_lists_and_spans():
-    assert [core_time(s) for s in (2.04, 90, 9000)] == [
-        *("2.0 core-seconds", "1.5 core-minutes", "2.5 core-hours")
+    assert [core_time(s) for s in (2.04, 60, 90, 3600, 9000)] == [
+        *("2.0 core-seconds", "1.0 core-minute", "1.5 core-minutes"),
+        *("1.0 core-hour", "2.5 core-hours"),
     ]
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"], "or")] == ["", "a", "a, b or c"]
     assert spans([1, 2, 3, 7, 101, 102]) == "1\u20133, 7, 101\u2013102"

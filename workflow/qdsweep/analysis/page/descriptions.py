@@ -78,6 +78,7 @@ def _short(key: str) -> str:
     return f"{listed}, {fields['year']}"
 
 
+_PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
 # Keys of a family that are not hyper-parameters, or that hold others.
 _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
@@ -172,8 +173,9 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
                 values[key].append(value)
     for (kind, phrase), options in values.items():
         before, _, after = phrase.partition("...")
-        fact = f"{before.rstrip()} {listed(options, 'or')}{after}".strip()
-        fact = "1 emitter" if fact == "1 emitters" else fact
+        if options == ["1"]:
+            after = _PLURAL.sub(r"\1", after)
+        fact = f"{before.rstrip()} {listed(options, 'or')}{after}".lstrip()
         facts.setdefault(kind, []).append(fact)
     title = f"{title or models[0].title or name}{cite(models[0].papers)}"
     own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])

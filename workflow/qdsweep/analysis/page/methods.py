@@ -102,7 +102,7 @@ def _processor() -> str:
     import psutil
 
     info = Path("/proc/cpuinfo")
-    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
+    lines = info.read_text(encoding="utf-8", errors="replace").splitlines() if info.exists() else []
     models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
     model = " ".join((models or [platform.machine()])[0].split())
     memory = psutil.virtual_memory().total / 2**30

@@ -154,12 +154,11 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
     search = read_search(sweep, plan)
-    place = sweep.results.path.parent
     parts = _at_budgets(search) if search else _at_end(sweep_dir, plan)
     records, remarks = [], []
     for heading, settings in parts:
         candidates = [{name: typed(text) for name, text in v.items()} for v, _ in settings]
-        sources = swept_sources(plan.sweep, candidates, place)
+        sources = swept_sources(plan.sweep, candidates)
         computed = [
             Observation(tuple(v[source.name] for source in sources), score) for v, score in settings
         ]

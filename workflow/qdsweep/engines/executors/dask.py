@@ -160,7 +160,7 @@ def _find(keys: config.DaskCluster) -> tuple[str, Security | None]:
     if keys.scheduler_file is not None:
         named = f"scheduler_file = {keys.scheduler_file!r}"
         try:
-            address = json.loads(Path(keys.scheduler_file).read_text())["address"]
+            address = json.loads(Path(keys.scheduler_file).read_text(encoding="utf-8"))["address"]
         except FileNotFoundError:
             raise BadInput(f"cluster: dask: {named}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError) as error:

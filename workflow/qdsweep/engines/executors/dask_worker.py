@@ -35,6 +35,8 @@ SETTINGS = {
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
+    # Workers stay to the end of the run, whatever a user's Dask config has for other clusters.
+    "distributed.worker.lifetime.duration": None,
     "distributed.scheduler.idle-timeout": None,  # evaluations are no tasks of Dask
     "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
 }
@@ -165,7 +167,7 @@ async def _find_scheduler(file: Path, patience: float) -> _Scheduler:
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
-            address = json.loads(file.read_text())["address"]
+            address = json.loads(file.read_text(encoding="utf-8"))["address"]
             security = credentials(file.parent)
             comm = await connect(address, timeout=5, **security.get_connection_args("worker"))
         except (OSError, ValueError, KeyError, TimeoutError):

@@ -79,7 +79,7 @@ def work(run: Path, workers: int, patience: float) -> None:
     scratch = Scratch()
     node = subprocess.Popen(
         [
-            *(sys.executable, "-m", "ray.scripts.scripts", "start", "--block"),
+            *(sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--block"),
             *("--address", address, "--num-cpus", str(workers), "--disable-usage-stats"),
             *("--object-store-memory", str(MEMORY)),
         ],
