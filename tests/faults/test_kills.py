@@ -180,7 +180,9 @@ class Run(Work):
         write_yaml(self.folder / "experiment.yaml", self.experiment)
 
     def main(self, start: Start) -> psutil.Process:
-        return psutil.Process(read_json(self.folder / "out/state/lock")["pid"])
+        lock = self.folder / "out/state/lock"
+        wait_until(lock.read_text, what="the lock has its owner")  # a heartbeat writes it again
+        return psutil.Process(read_json(lock)["pid"])
 
     def results(self) -> dict[str, Any]:
         out = self.folder / "out"
@@ -429,8 +431,9 @@ def in_group(process: psutil.Process, group: int) -> bool:
 
 
 def started(folder: Path, module: str) -> list[psutil.Process]:
-    """The processes in a folder whose command is `python -m MODULE ...`."""
-    return [process for process in living(folder) if process.cmdline()[1:3] == ["-m", module]]
+    """The processes in a folder whose command is `python -P -m MODULE ...`."""
+    command = ["-P", "-m", module]
+    return [process for process in living(folder) if process.cmdline()[1:4] == command]
 
 
 def is_job(process: psutil.Process) -> bool:

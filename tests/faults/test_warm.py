@@ -48,11 +48,11 @@ def start(folder: Path, words: list[str], **env: str) -> subprocess.Popen:
 
 
 def processes(folder: Path, module: str) -> list[psutil.Process]:
-    """The processes in a folder whose command is `python -m MODULE ...`."""
+    """The processes in a folder whose command is `python -P -m MODULE ...`."""
     return [
         process
         for process in psutil.process_iter(["cmdline", "cwd"])
-        if (process.info["cmdline"] or [])[1:3] == ["-m", module]
+        if (process.info["cmdline"] or [])[1:4] == ["-P", "-m", module]
         and process.info["cwd"] == str(folder)
     ]
 

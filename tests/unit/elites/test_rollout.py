@@ -98,7 +98,7 @@ def test_labels_and_order_reach_the_animations_without_rendering(lander):
     set_look(lander)
     count = sum(title.startswith("A label: ") for title in titles)
     assert 3 <= count <= 6
-    assert all(title.startswith("map_elites: ") for title in titles[count:])
+    assert all(title.startswith("MAP-Elites: ") for title in titles[count:])
     assert len(titles) > count
 
 
