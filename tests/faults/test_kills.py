@@ -181,7 +181,8 @@ class Run(Work):
 
     def main(self, start: Start) -> psutil.Process:
         lock = self.folder / "out/state/lock"
-        wait_until(lock.read_text, what="the lock has its owner")  # a heartbeat writes it again
+        wait_until(lambda: lock.read_text() or start.has_ended(), what="the lock has its owner")
+        assert lock.read_text(), start.printed.read_text()[-5000:]
         return psutil.Process(read_json(lock)["pid"])
 
     def results(self) -> dict[str, Any]:
