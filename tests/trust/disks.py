@@ -104,7 +104,7 @@ class Disk:
 
 
 @dataclass
-class Said:
+class Answer:
     """The end of a command."""
 
     code: int
@@ -116,7 +116,7 @@ class Forks:
 
     def __init__(self, disk: Disk, experiments: Sequence[object], env: dict[str, str]) -> None:
         self.disk = disk
-        self._said = disk.path.with_name("said")
+        self._log = disk.path.with_name("commands.log")
         sent = json.dumps([experiment.model_dump(mode="json") for experiment in experiments])
         self._process = subprocess.Popen(
             [sys.executable, HERE / "forks.py", sent],
@@ -127,13 +127,13 @@ class Forks:
         )
         assert int(self._read()) > 0, "it has the library"
 
-    def run(self, *words: object, cwd: Path, fault: Fault = Fault()) -> Said:  # noqa: B008
+    def run(self, *words: object, cwd: Path, fault: Fault = Fault()) -> Answer:  # noqa: B008
         """Runs a command to its end, with a fault of the disk."""
         self.disk.set(fault)
-        request = {"words": [str(word) for word in words], "cwd": str(cwd), "said": str(self._said)}
+        request = {"words": [str(word) for word in words], "cwd": str(cwd), "log": str(self._log)}
         self._pipe.write(json.dumps(request) + "\n")
         self._pipe.flush()
-        return Said(int(self._read()), self._said.read_text())
+        return Answer(int(self._read()), self._log.read_text())
 
     def close(self) -> None:
         """Ends the process."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from disks import Call, Disk, Fault, Forks, Said, copy
+from disks import Answer, Call, Disk, Fault, Forks, copy
 from in_process import checked_sweep
 from results import digest, steps
 from support import POLE, TINY, snakemake, write_yaml
@@ -167,7 +167,7 @@ def undisturbed(forks: Forks, words: tuple[object, ...]) -> list[Call]:
     return forks.disk.calls
 
 
-def complaints(answer: Said, call: Call, disk: Path) -> str:
+def complaints(answer: Answer, call: Call, disk: Path) -> str:
     """Returns the problem with the end of a command."""
     if "Traceback" in answer.text or "Exception ignored" in answer.text:
         return f"a traceback: {answer.text[-1500:]}"

@@ -349,7 +349,7 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
         results: The folder of the results.
 
     Returns:
-        A table with one row per run: its id, its swept parameters and its final metrics.
+        A table with one row per run. The columns are its id, swept parameters and final metrics.
 
     Raises:
         BadInput: There is no such sweep, or it has no tables yet.
