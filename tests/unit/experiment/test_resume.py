@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +33,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.experiment import run as run_module
+from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.history import read_history
@@ -286,7 +288,8 @@ def test_ended_by_a_signal_in_another_process(tmp_path, number):
     experiment = {**SAVED, **CASES["two batches"], "iterations": 1_000_000}
     config = write_yaml(tmp_path / "experiment.yaml", experiment)
     words = [BIN / "qdsweep", "run", config, "--out", out]
-    process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    hangs_up = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # also below `nohup`
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, preexec_fn=hangs_up)
     wait_until(lambda: len(read_rows(out / "state/metrics.csv")) > 20, what="rows")
     process.send_signal(number)
     assert process.wait(300) == (-number if killed else 75)
@@ -299,6 +302,14 @@ def test_ended_by_a_signal_in_another_process(tmp_path, number):
     assert [first["how"], second["how"]] == ["killed" if killed else number.name, "finished"]
     assert second["from"] > 0
     assert outcome(out) == straight(compose(experiment, {"iterations": last}))
+
+
+def test_saved_in_its_first_iteration_it_has_no_partial_results(tmp_path):
+    assert not attempt(made("two batches"), tmp_path, parts=1, size=2)
+    assert [*tmp_path.glob("state/reload-*.pkl")]
+    assert snapshot(tmp_path) is None
+    assert not attempt(made("two batches"), tmp_path, parts=9, size=2)
+    assert snapshot(tmp_path)
 
 
 def test_as_a_copy_that_another_user_takes_further(tmp_path, monkeypatch):

@@ -104,7 +104,7 @@ def snapshot(run_dir: Path) -> Path | None:
         run_dir: The run's folder. The run may be in progress.
 
     Returns:
-        The folder, or None if the run has not been saved yet.
+        The folder, or None if no finished iteration of the run has been saved yet.
     """
     files = RunDir(run_dir).state
     if not files.config.exists():
@@ -120,7 +120,7 @@ def snapshot(run_dir: Path) -> Path | None:
         allow_version_change=True,
         plugins=experiment.algorithm.plugins,
     )
-    if saved is None:
+    if saved is None or not saved.state.iterations:
         return None
     state = saved.state
     target = files.partial

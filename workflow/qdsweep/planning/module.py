@@ -169,7 +169,8 @@ def silent_slurm(seconds: float = 8) -> str:
         return ""
     with contextlib.suppress(subprocess.TimeoutExpired):
         words = ["scontrol", "ping"]
-        if subprocess.run(words, capture_output=True, timeout=1, check=False).returncode == 0:
+        answer = subprocess.run(words, capture_output=True, timeout=1, check=False).stdout
+        if b"DOWN" not in answer:  # it works, or has no configuration and ends at once
             return ""
     return (
         f"qdsweep: this start waited {waited:.0f} s for a Slurm that does not answer "
