@@ -75,7 +75,10 @@ def summary(logs: Mapping[Path, str], log: str) -> Iterator[str]:
         return
     yield f"qdsweep: {_count(logs.values())} failed:"
     for path, rule in [*logs.items()][:_LISTED]:
-        cause = _cause_of_run(RunDir(path.parent)) if rule.endswith(RULES[0]) else last_line(path)
+        run = RunDir(path.parent) if rule.endswith(RULES[0]) else None
+        cause = _cause_of_run(run) if run else last_line(path)
+        if run and not last_line(path):  # it was killed, and could not publish its log
+            path = run.state.log
         yield f"  {path}: {cut(cause.removeprefix('qdsweep: '), _CAUSE)}"
     if len(logs) > _LISTED:
         yield f"  and {len(logs) - _LISTED:,} more, which `qdsweep status` lists"
