@@ -19,7 +19,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import HOME, PRESETS
 from qdsweep.config.imported import Imported
-from qdsweep.config.keys import ALIASES, dotted
+from qdsweep.config.keys import ALIASED
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
@@ -54,7 +54,6 @@ _PARTS = {
     "algorithm.emitters.N": "emitter",
     "algorithm.scheduler": "scheduler",
 }
-_ALIASES = {dotted(key): dotted((*key[:-1], name)) for name, key in ALIASES.items()}
 # Types and limits of JSON schemas, in words.
 _KINDS = {"boolean": "true or false", "string": "text", "object": "mapping"}
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
@@ -164,7 +163,7 @@ def _rows_in(model: Node, prefix: str, apart: Mapping[str, str] | None = None) -
             kind = re.sub(r"mapping.*?(?= or null|$)", "mapping", kind)
             kind = f"a preset's name or a {kind}" if name in _PARTS else kind
             kind += f" ([keys]({page}.md))"
-        shown = f"`{_ALIASES[key]}` or `{key}`" if key in _ALIASES else f"`{key}`"
+        shown = f"`{ALIASED[key]}` or `{key}`" if key in ALIASED else f"`{key}`"
         cells = (shown, kind, _default(node), node["description"], str(node.get("mid_run", "")))
         yield tuple(cell.replace("|", "\\|") for cell in cells)
         inner = _models(node)

@@ -178,6 +178,10 @@ def aliases_in(path: Path) -> dict[str, str]:
     return {name: str(key[-1]) for name, key in ALIASES.items() if key[:-1] == path}
 
 
+# A key with an alias -> the same with the alias, both as a user writes them.
+ALIASED = {dotted(key): dotted((*key[:-1], name)) for name, key in ALIASES.items()}
+
+
 def with_alias(path: Path) -> str:
     """Returns the path for a message, with the other name of the key where it has one."""
     names = [name for name, key in ALIASES.items() if key == path]

@@ -31,9 +31,7 @@ def stop_useless_attempts() -> None:
         return
 
     def restart_times(job: Job) -> Any:
-        fails = job.rule.name.endswith(RULES[0]) and _has_failed(
-            RunDir(Path(job.log[0]).parent), start
-        )
+        fails = _is_of_run(job.rule.name) and _has_failed(RunDir(Path(job.log[0]).parent), start)
         return 0 if fails else usual.__get__(job)
 
     Job.restart_times = property(restart_times)
@@ -75,7 +73,7 @@ def summary(logs: Mapping[Path, str], log: str) -> Iterator[str]:
         return
     yield f"qdsweep: {_count(logs.values())} failed:"
     for path, rule in [*logs.items()][:_LISTED]:
-        run = RunDir(path.parent) if rule.endswith(RULES[0]) else None
+        run = RunDir(path.parent) if _is_of_run(rule) else None
         cause = _cause_of_run(run) if run else last_line(path)
         if run and not last_line(path):  # it was killed, and could not publish its log
             path = run.state.log
@@ -87,9 +85,13 @@ def summary(logs: Mapping[Path, str], log: str) -> Iterator[str]:
         yield f"The log of Snakemake: {log}"
 
 
+def _is_of_run(rule: str) -> bool:
+    return rule.endswith(RULES[0])  # a module's prefix comes before it
+
+
 def _count(rules: Iterable[str]) -> str:
     rules = list(rules)
-    runs = sum(rule.endswith(RULES[0]) for rule in rules)
+    runs = sum(map(_is_of_run, rules))
     others = len(rules) - runs
     counts = [plural(runs, "run")] * bool(runs)
     counts += [plural(others, "other job" if runs else "job")] * bool(others)

@@ -30,7 +30,7 @@ from qdsweep.analysis.tables.comparisons import HEADINGS
 from qdsweep.analysis.tables.groups import heading_of, unequal_budgets
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.config.base import value_text
-from qdsweep.config.keys import ALIASES, dotted
+from qdsweep.config.keys import ALIASED
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
@@ -44,8 +44,6 @@ _NO_SETTINGS = {
     "seed",
     *(f"{part}.{key}" for part in ("algorithm", "domain") for key in ("title", "cite")),
 }
-# The page calls a key by its alias.
-_ALIASED = {dotted(key): dotted((*key[:-1], name)) for name, key in ALIASES.items()}
 # The sections of the page in their order: anchor, heading, and entry of the navigation.
 _SECTIONS = (
     ("results", "Results", "Results"),
@@ -140,7 +138,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
             for position, part in enumerate(value):
                 walk(part, f"{path}.{position}" if len(value) > 1 else path)
         elif value not in (None, "", [], {}):
-            flat[_ALIASED.get(path, path)] = value
+            flat[ALIASED.get(path, path)] = value
 
     walk(config, "")
     return {key: value for key, value in flat.items() if key not in _NO_SETTINGS}
