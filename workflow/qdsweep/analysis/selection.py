@@ -265,6 +265,18 @@ def cells_of(table: "pd.DataFrame") -> "pd.Series":
     return cells
 
 
+def per_cell(data: "pd.DataFrame", scores: Iterable[str], cells: "pd.Series") -> "pd.DataFrame":
+    """Returns a table with scores in the unit of the QD score per cell.
+
+    Args:
+        data: A table with the columns `SCORE_mean` and `SCORE_se`.
+        scores: The names of the scores.
+        cells: The number of cells of each row, with the index of the table.
+    """
+    names = [f"{score}_{part}" for score in scores for part in ("mean", "se")]
+    return data.assign(**{name: data[name] / cells for name in names})
+
+
 def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
     """Returns a table of runs with a column `NAME_percent` of each fraction."""
     percent = {m.column: summary[m.name] * m.factor for m in METRICS if m.percent}

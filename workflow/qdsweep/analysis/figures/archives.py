@@ -38,7 +38,7 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_text
-from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
+from qdsweep.metrics import RANK
 from qdsweep.text import number, short
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def score_text(score: float, cells: int | None) -> str:
         return f"QD score {number(score)}"
     score /= cells
     text = number(score) if score >= 1000 else short(score, 4)
-    return f"{BY_NAME[NORM_QD_SCORE].label} {text}"
+    return f"{RANK.label} {text}"
 
 
 def heatmaps(data: SweepData) -> Drawn:

@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.selection import Tables, domain_name
 from qdsweep.experiment.load import Run
-from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
+from qdsweep.metrics import BY_NAME, RANK
 from qdsweep.text import TIMES, plural, short
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def common_archives(data: SweepData) -> list[Drawn]:
     rows = figure.subfigures(len(families), 1, height_ratios=heights, squeeze=False)[:, 0]
     for row, part, title, geometry in zip(rows, shown, titles, geometries, strict=True):
         score, coverage = row.subplots(1, 2)
-        per_cell = BY_NAME[NORM_QD_SCORE].label
-        _dots(score, data, part, "qd_score", per_cell, 1 / math.prod(geometry[0]))
+        _dots(score, data, part, "qd_score", RANK.label, 1 / math.prod(geometry[0]))
         covered = BY_NAME["coverage"]
         _dots(coverage, data, part, covered.name, covered.heading, covered.factor)
         score.set_yticks(range(len(part)), [wrap(group, 0.3 * width, 8) for group in part["group"]])

@@ -15,11 +15,11 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.legend import COLORS
-from qdsweep.analysis.selection import cells_of, shown_text
+from qdsweep.analysis.selection import cells_of, per_cell, shown_text
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.experiment.load import Run, load
-from qdsweep.metrics import BY_NAME, NORM_QD_SCORE
+from qdsweep.metrics import RANK
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def corrected_figures(data: SweepData) -> list[Drawn]:
 
 def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Drawn:
     """Draws the QD score of each group, as reported and corrected."""
-    import pandas as pd
     from matplotlib.figure import Figure
 
     chosen = data.shown(MAX_PANELS, MAX_BARS)
@@ -58,11 +57,11 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
     for part, (heading, groups) in zip(parts, chosen.items(), strict=True):
         ax = part.subplots()
         rows = scores.loc[[group for group in groups if group in scores.index]]
-        columns = rows.filter(regex="qd_score_(mean|se)$")
-        divisor = cells[rows.index] if has_cells else pd.Series(1.0, rows.index)
-        rows = rows.assign(**columns.div(divisor, axis=0))
+        if has_cells:
+            names = [name.removesuffix("_mean") for name in rows if name.endswith("qd_score_mean")]
+            rows = per_cell(rows, names, cells[rows.index])
         _bars(ax, rows, [wrap(data.series[group], width / 3) for group in rows.index])
-        ax.set_xlabel(BY_NAME[NORM_QD_SCORE if has_cells else "qd_score"].label)
+        ax.set_xlabel((RANK if has_cells else RANK.always).label)
         if len(chosen) > 1:
             add_heading(part, heading, width)
     handles, labels = ax.get_legend_handles_labels()

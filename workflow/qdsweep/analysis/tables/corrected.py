@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.legend import group_names
-from qdsweep.analysis.selection import cells_of, read_tables, score_scale_of
+from qdsweep.analysis.selection import cells_of, per_cell, read_tables, score_scale_of
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import standard_error
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN
-from qdsweep.metrics import BY_NAME, DRAWN, NORM_QD_SCORE
+from qdsweep.metrics import DRAWN, RANK
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
@@ -22,7 +22,6 @@ from qdsweep.text import common_decimals, mean_and_error, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-PER_CELL = BY_NAME[NORM_QD_SCORE].label
 # Column of tables/corrected.csv -> its heading.
 _OWN = [metric for metric in DRAWN if metric.name in METRICS]
 _METRICS: dict[str, str] = {}
@@ -119,9 +118,8 @@ def _per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.DataFrame",
     if divisor.isna().any():
         return data, _METRICS
     scores = [name for name in _METRICS if name.endswith("qd_score")]
-    columns = [f"{name}_{part}" for name in scores for part in ("mean", "se")]
-    headings = {name: _METRICS[name].replace("QD score", PER_CELL) for name in scores}
-    return data.assign(**{name: data[name] / divisor for name in columns}), _METRICS | headings
+    headings = {name: _METRICS[name].replace("QD score", RANK.label) for name in scores}
+    return per_cell(data, scores, divisor), _METRICS | headings
 
 
 def _sheet(data: "pd.DataFrame", headings: dict[str, str], note: str) -> Sheet:

@@ -3,7 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qdsweep.analysis.selection import cells_of, compared_metric, in_percent, score_scales_of
+from qdsweep.analysis.selection import (
+    cells_of,
+    compared_metric,
+    in_percent,
+    per_cell,
+    score_scales_of,
+)
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
@@ -139,10 +145,12 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         for name, cells in _name_cells(plan).items()
     }
     columns["n"] = Column("Seeds", [number_cell(str(count), count) for count in counts])
+    cells_of_row = table["group"].map(cells_of(table))
     for metric in every:
         heading, values = metric.heading, table
-        if metric is MEAN_QD_SCORE and metric is not plan.rank and cells_of(table).notna().all():
-            heading, values = f"{heading} / cells", _per_cell(table, metric)
+        if metric is MEAN_QD_SCORE and metric is not plan.rank and cells_of_row.notna().all():
+            heading = f"{heading} / cells"
+            values = per_cell(table, [metric.column], cells_of_row)
         columns[metric.name] = Column(heading, _metric_cells(values, metric, best, tied))
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
     chosen = plan.tables.columns or default_columns(plan, table, counts)
@@ -166,13 +174,6 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         sum(column.is_text for column in shown),
         [list(row) for row in zip(*(column.cells for column in shown), strict=True)],
     )
-
-
-def _per_cell(table: "pd.DataFrame", metric: Metric) -> "pd.DataFrame":
-    """Returns the table with a metric in the unit of the QD score per cell."""
-    cells = cells_of(table).to_numpy()
-    names = [f"{metric.column}_{part}" for part in ("mean", "se")]
-    return table.assign(**{name: table[name] / cells for name in names})
 
 
 # Swept parameters that are words of the report, too.
