@@ -4,7 +4,7 @@
 from qdsweep.records.plan import digest
 from qdsweep.search.plan import markers
 
-# Further inputs of stages, in addition to the outputs of others, and further reasons to rebuild.
+# Further inputs of stages, in addition to the outputs of other stages, and further reasons to rebuild.
 INPUTS = {
     "search": markers(START.levels.values()),
     # No later stage lists the runs again, which would take long with 10,000 of them.

@@ -134,7 +134,7 @@ def _jpeg(image: "Image", size: tuple[int, int]) -> Picture:
     return Picture(data_url(buffer.getvalue(), ".jpg"), image.width, image.height)
 
 
-# Figures that are in the page in another form, or as parts of others: only their files are there.
+# Figures that are on the page in another form, or within another figure: only files are there.
 _TWINS = ("overview", "learning_curves", "parallel_coordinates", "search_coordinates")
 _ENLARGED = 1.5  # letters of 7.5 points are then as large as the text
 _FILMS = 4_500_000  # bytes of animations in a page, at most
