@@ -1,4 +1,4 @@
-"""The lock of a run: one process at a time writes to its folder.
+"""The lock of a run or a stage: one process at a time writes its files.
 
 flock() separates them where the file system supports it well. It may also do nothing, act only
 within a node, or be refused. The lock then uses properties of every file system: a file that only
@@ -275,9 +275,8 @@ class Lock:
                     os.utime(self._file)
             if self._is_lost():
                 print(
-                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took over this "
-                    "run because this process stopped sending heartbeats. It ends, and writes "
-                    "nothing more",
+                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took over, because "
+                    "this process stopped sending heartbeats. It ends, and writes nothing more",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -34,6 +34,8 @@ _NOISE = (
     *("Select jobs", "Execute ", "Conda environments: ignored", "Singularity containers: ignored"),
     "Removing output files of failed job",
 )
+# Another start has written them.
+_EXISTING = "Warning: the following output files of rule"
 COMMAND = "python -P -m qdsweep "
 """The start of the command of each rule of the workflow."""
 _LOG_LINES = 10
@@ -51,7 +53,7 @@ class _Short(DefaultFormatter):
         )
 
     def format_job_error(self, msg: dict[str, Any]) -> str:
-        if not (msg["shellcmd"] or "").startswith(COMMAND):
+        if not is_own(msg["shellcmd"]):
             return super().format_job_error(msg)
         log, *others = msg["log"]
         about = ", ".join([*others, *(f"{key} {value}" for key, value in msg["aux"].items())])
@@ -60,6 +62,11 @@ class _Short(DefaultFormatter):
             f"{msg['rule_name']} did not finish{f' ({about})' * bool(about)}; the end of {log}:"
         )
         return "\n    ".join([_stamped(heading), *lines])
+
+
+def is_own(command: str | None) -> bool:
+    """Returns whether the command of a job is one of the workflow."""
+    return (command or "").startswith(COMMAND)
 
 
 def end_with() -> None:
@@ -146,6 +153,8 @@ def tidy(settings: Any, progress: Progress | None) -> None:
             return False
         if text.startswith("RuleException:\nCalledProcessError") and COMMAND in text:
             return False  # the job's own error follows
+        if text.startswith(_EXISTING):
+            return False
         if record.levelno >= logging.WARNING:
             return True
         if event == LogEvent.JOB_INFO:

@@ -9,7 +9,7 @@ from typing import Any
 from snakemake.jobs import Job
 
 from qdsweep.config.files import shown
-from qdsweep.planning.console import COMMAND, end_with
+from qdsweep.planning.console import end_with, is_own
 from qdsweep.planning.jobs import RULES
 from qdsweep.records.paths import RunDir
 from qdsweep.records.progress import KILLED
@@ -53,9 +53,7 @@ def report(workflow: Any, files: Iterable[str]) -> None:
     """
     failed = getattr(workflow.scheduler, "failed", ())
     jobs = [job for each in failed for job in getattr(each, "jobs", [each])]
-    logs = {
-        Path(job.log[0]): job.rule.name for job in jobs if (job.shellcmd or "").startswith(COMMAND)
-    }
+    logs = {Path(job.log[0]): job.rule.name for job in jobs if is_own(job.shellcmd)}
     lines = [*summary(logs, ", ".join(shown(Path(file)) for file in files))]
     if lines:
         end_with()
