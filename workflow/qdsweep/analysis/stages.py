@@ -355,10 +355,11 @@ def _await_end(stages: Iterable[Stage], sweep: SweepDir) -> None:
     for stage in stages:
         printed = ""
         while is_alive(lock := sweep.lock(stage.name)):
-            line = f"waiting for {describe(read_owner(lock))}, which makes the {stage.title(sweep.name)}"
-            if line != printed:
-                print(f"qdsweep: {line}", flush=True)
-                printed = line
+            owner = describe(read_owner(lock))
+            if owner != printed:
+                text = f"waiting for {owner}, which makes the {stage.title(sweep.name)}"
+                print(f"qdsweep: {text}", flush=True)
+                printed = owner
             time.sleep(0.2)
 
 
