@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
-from qdsweep.records.paths import SweepDir
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
 from qdsweep.records.progress import RAISED, Standing, outlook, read_standing
 from qdsweep.records.search import (
@@ -24,7 +24,7 @@ from qdsweep.records.search import (
     read_markers,
     seen_of,
 )
-from qdsweep.records.status import REMEDY, last_line
+from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import drawn_in
@@ -374,13 +374,11 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
         )
 
 
-def failures(standings: Iterable[Standing]) -> Iterator[str]:
-    """Yields a line for each failed run, with its folder's name and the full cause, and a remedy."""
-    failed = [now for now in standings if now.state == "failed"]
-    for now in failed:
-        yield f"failed: {now.run.label} ({now.run.id}): {now.note}"
-    if failed:
-        yield REMEDY
+def failures(standings: Iterable[Standing], results: Results) -> Iterator[str]:
+    """Yields a line for each failed run, with its log and the full cause."""
+    for now in standings:
+        if now.state == "failed":
+            yield f"failed: {now.run.label} ({results.run(now.run.id).log}): {now.note}"
 
 
 def search_standings(
