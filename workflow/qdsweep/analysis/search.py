@@ -378,7 +378,7 @@ def failures(standings: Iterable[Standing], results: Results) -> Iterator[str]:
     """Yields a line for each failed run, with its log and the full cause."""
     for now in standings:
         if now.state == "failed":
-            yield f"failed: {now.run.label} ({results.run(now.run.id).log}): {now.note}"
+            yield f"failed: {now.run.label}: {results.run(now.run.id).log}: {now.note}"
 
 
 def search_standings(
