@@ -5,13 +5,16 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from counting import EXPERIMENT, add_plugin
 from refusals import names_all
 from starting import start
 from support import BIN, REPO, TINY, snakemake, write_yaml
+from waiting import wait_until
 
 RUNS = 6
 STAGES = 4  # tables, figures, animations, the page
@@ -119,29 +122,18 @@ def test_candidates_that_fail_are_named_on_the_terminal(tmp_path):
 
 
 def test_a_start_that_the_user_stops_ends_with_the_remedy(tmp_path):
-    """Ctrl-C while the first runs import their libraries, when they have no log."""
-    text = {"name": "s", "experiment": TINY, "sweep": "::: seed 1 2"}
-    words = (
-        "-s",
-        REPO / "Snakefile",
-        "--cores",
-        2,
-        "--configfile",
-        write_yaml(Path("s.yaml"), text),
-    )
+    """Ctrl-C while the run imports its libraries, when it has no log."""
+    file = write_yaml(tmp_path / "s.yaml", {"name": "s", "experiment": TINY, "sweep": "::: seed 1"})
+    words = ["-s", REPO / "Snakefile", "--cores", "1", "--configfile", file]
     process = subprocess.Popen(
-        [BIN / "snakemake", *map(str, words)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [BIN / "snakemake", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    for line in process.stderr:
-        if "] run " in line:
-            break
+    started = psutil.Process(process.pid)
+    wait_until(lambda: any("launch" in c.cmdline() for c in started.children(recursive=True)))
+    time.sleep(0.3)  # Snakemake waits for its jobs
     os.killpg(process.pid, signal.SIGINT)
-    *_, remedy, log = process.stderr.read().splitlines()
-    assert process.wait() == 1
+    *_, remedy, log = process.communicate()[1].splitlines()
+    assert process.returncode == 1
     names_all(remedy, "qdsweep", "same command")
     names_all(log, ".snakemake.log")
 

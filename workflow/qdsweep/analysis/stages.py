@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, write_text
-from qdsweep.host.lock import Lock, describe, is_alive, read_owner
+from qdsweep.host.lock import Lock, Watch, describe, read_owner
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import damaged_files, sums_of
@@ -147,12 +147,13 @@ class Stage:
         if not sweep.path.exists():  # a wrong name, which its function refuses
             yield read
             return
+        watch = Watch()
         while True:
-            _await_end([self, *read], sweep)
+            _await_end([self, *read], sweep, watch)
             with Lock(sweep.lock(self.name), wait=math.inf):
-                if any(is_alive(sweep.lock(stage.name)) for stage in read):
+                if any(watch.is_held(sweep.lock(stage.name)) for stage in read):
                     continue
-                _await_end(readers, sweep)
+                _await_end(readers, sweep, watch)
                 yield read
                 return
 
@@ -347,14 +348,14 @@ def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path
     return {name: paths for name, paths in files.items() if paths}
 
 
-def _await_end(stages: Iterable[Stage], sweep: SweepDir) -> None:
+def _await_end(stages: Iterable[Stage], sweep: SweepDir, watch: Watch) -> None:
     """Waits until no process runs one of these stages, and prints which process does.
 
     It prints to the standard output, which is the terminal: rules redirect only the error output.
     """
     for stage in stages:
         printed = ""
-        while is_alive(lock := sweep.lock(stage.name)):
+        while watch.is_held(lock := sweep.lock(stage.name)):
             owner = describe(read_owner(lock))
             if owner != printed:
                 text = f"waiting for {owner}, which makes the {stage.title(sweep.name)}"

@@ -103,6 +103,12 @@ class Watch:
         self._seen[path] = look, since if look == before else now
         return now - self._seen[path][1]
 
+    def is_held(self, lock: Path) -> bool:
+        """Returns whether a process seems to hold a lock now, with any clocks of other nodes."""
+        if not is_alive(lock):
+            return False
+        return lives(read_owner(lock) or {}) or self.silent(lock) < DEAD_SECONDS
+
 
 def _look(path: Path) -> object:
     try:
