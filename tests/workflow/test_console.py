@@ -116,9 +116,9 @@ def test_candidates_that_fail_are_named_on_the_terminal(tmp_path):
     text = {"name": "s", "experiment": EXPERIMENT, "sweep": slopes, "search": {"halving": {}}}
     write_yaml(tmp_path / "s.yaml", text)
     printed = start(tmp_path, "results/sweeps/s/search.csv", file="s.yaml")
-    one, every = re.findall("^qdsweep: .*fail.*", printed, re.MULTILINE)
-    names_all(one, "counting-", "it diverged", "/state/run.log")
-    names_all(every, 1, 3, "qdsweep status s")
+    each, total = re.findall("^qdsweep: .*fail.*", printed, re.MULTILINE)
+    names_all(each, "counting-", "it diverged", "/state/run.log")
+    names_all(total, 1, 3, "qdsweep status s")
 
 
 def test_a_start_that_the_user_stops_ends_with_the_remedy(tmp_path):
