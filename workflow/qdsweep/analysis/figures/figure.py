@@ -81,7 +81,7 @@ def save_figures(
 
 def remove_others(folder: Path, names: Collection[str]) -> None:
     """Removes the files that an earlier start wrote into a folder, and this one did not."""
-    for path in folder.iterdir():
+    for path in filter(Path.is_file, folder.iterdir()):
         if path.name not in names and not path.name.startswith("."):
             path.unlink()
 
