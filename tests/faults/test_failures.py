@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import counting
 import numpy as np
 import pytest
 from in_process import compute_run, qdsweep
@@ -15,7 +16,7 @@ from plugins import FAULTY, SHRINKING
 from refusals import names_all, refused
 from results import digest, read_json, steps, summary
 from support import BIN, TINY, command, write_yaml
-from waiting import workers_of
+from waiting import wait_until, workers_of
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -25,6 +26,7 @@ from qdsweep.engines.base import Batch
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_configs
+from qdsweep.records.status import read_status
 from qdsweep.sweep.runs import table_of_runs
 
 EXPERIMENT = {
@@ -159,6 +161,25 @@ def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder, plugin)
     plugin.write_text(FAULTY)
     qdsweep(*words, 2, cwd=folder)
     assert not (state / "failure.json").exists()
+
+
+def test_a_run_that_is_extended_has_no_published_results(tmp_path):
+    """Tables of an unfinished sweep then have its newest snapshot."""
+    counting.add_plugin(tmp_path)
+    made = table_of_runs(counting.EXPERIMENT, "::: seed 1")
+    (name,) = made.runs
+    write_configs(made.runs, Results(tmp_path / "results"))
+    run_dir = Results(tmp_path / "results").run(name)
+    qdsweep("launch", name, "--budget", "evaluations=20", cwd=tmp_path)
+    assert read_json(run_dir.summary)["evaluations"] == 20
+    (tmp_path / "hold").touch()
+    words = [BIN / "qdsweep", "launch", name, "--budget", "evaluations=40"]
+    process = subprocess.Popen(words, cwd=tmp_path)
+    wait_until(lambda: read_status(run_dir.state).status == "running")
+    assert not run_dir.summary.exists()
+    (tmp_path / "hold").unlink()
+    assert process.wait() == 0
+    assert read_json(run_dir.summary)["evaluations"] == 40
 
 
 @pytest.mark.parametrize("workers", [1, 2])

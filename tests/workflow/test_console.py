@@ -1,13 +1,20 @@
 """A start prints jobs by name, progress and full errors; Snakemake's log has everything."""
 
+import os
 import re
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
 
+import psutil
 import pytest
+from counting import EXPERIMENT, add_plugin
 from refusals import names_all
 from starting import start
-from support import REPO, TINY, snakemake, write_yaml
+from support import BIN, REPO, TINY, snakemake, write_yaml
+from waiting import wait_until
 
 RUNS = 6
 STAGES = 4  # tables, figures, animations, the page
@@ -78,6 +85,7 @@ def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path
     shutil.rmtree(kept)
     kept.touch()
     rule = "rule mine:\n    output: 'mine.txt'\n    shell: 'echo no >&2; exit 3'\n"
+    rule += "rule theirs:\n    log: 'theirs.log'\n    shell: 'echo nono > {log}; exit 3'\n"
     own = f"{rule}onerror:\n    print('MINE')\n"
     (tmp_path / "Snakefile").write_text(f"include: {str(REPO / 'Snakefile')!r}\n{own}")
 
@@ -87,11 +95,47 @@ def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path
     names_all(heading, 1)
     names_all(stage, "results/sweeps/s/logs/evolution.log", ".kept/evolution")
 
+    both = ("all", "mine.txt", "theirs", "-k", "-s", "Snakefile", "-R", "evolution")
+    text = write_and_start(tmp_path, *both, check=1)
+    heading, *lines, _, _ = text.rsplit("\n\n", 1)[1].splitlines()
+    names_all(heading, 3)
+    assert lines.pop(0) == stage
+    names_all(" ".join(lines), "rule mine", "theirs.log: nono")
+
     words = ("mine.txt", "--cores", 1, "--configfile", "s.yaml", "-s", "Snakefile")
     done = snakemake(*words, cwd=tmp_path, check=1)
     names_all(done.stderr, "Error in rule mine", "Complete log")
     assert "MINE" in done.stdout
     assert "evolution.log" not in done.stderr
+
+
+def test_candidates_that_fail_are_named_on_the_terminal(tmp_path):
+    """Each as it fails, and all at the end of the search."""
+    add_plugin(tmp_path)
+    slopes = "::: domain.arguments.slope 1 2 13"
+    text = {"name": "s", "experiment": EXPERIMENT, "sweep": slopes, "search": {"halving": {}}}
+    write_yaml(tmp_path / "s.yaml", text)
+    printed = start(tmp_path, "results/sweeps/s/search.csv", file="s.yaml")
+    each, total = re.findall("^qdsweep: .*fail.*", printed, re.MULTILINE)
+    names_all(each, "counting-", "it diverged", "/state/run.log")
+    names_all(total, 1, 3, "qdsweep status s")
+
+
+def test_a_start_that_the_user_stops_ends_with_the_remedy(tmp_path):
+    """Ctrl-C while the run imports its libraries, when it has no log."""
+    file = write_yaml(tmp_path / "s.yaml", {"name": "s", "experiment": TINY, "sweep": "::: seed 1"})
+    words = ["-s", REPO / "Snakefile", "--cores", "1", "--configfile", file]
+    process = subprocess.Popen(
+        [BIN / "snakemake", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    started = psutil.Process(process.pid)
+    wait_until(lambda: any("launch" in c.cmdline() for c in started.children(recursive=True)))
+    time.sleep(0.3)  # Snakemake waits for its jobs
+    os.killpg(process.pid, signal.SIGINT)
+    *_, remedy, log = process.communicate()[1].splitlines()
+    assert process.returncode == 1
+    names_all(remedy, "qdsweep", "same command")
+    names_all(log, ".snakemake.log")
 
 
 BROKEN = """

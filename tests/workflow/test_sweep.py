@@ -4,6 +4,8 @@ import csv
 import os
 import shutil
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,25 @@ def test_a_sweep_ends_with_tables_figures_and_a_report(finished):
 
 def test_a_finished_sweep_has_nothing_to_do(finished):
     assert planned(finished, cores=8) == {}
+
+
+def test_four_starts_at_once_end_with_one_page(copy):
+    """They take turns at tables, figures and page, and publish runs that others read."""
+    shutil.rmtree(copy / "results/sweeps/tiny")
+    for path in filter(Path.is_file, copy.glob("results/runs/*/*")):
+        path.unlink()
+
+    def start_after(seconds: float) -> str:
+        time.sleep(seconds)
+        return start(copy, cores=1)
+
+    with ThreadPoolExecutor() as threads:
+        printed = list(threads.map(start_after, (0.0, 0.4, 0.8, 1.2)))
+    for text in printed:
+        assert not any(word in text for word in ("latency", "missing", "not present"))
+    assert sum("waiting for process" in text for text in printed) >= 3
+    assert planned(copy) == {}
+    assert qdsweep("report", "tiny", cwd=copy) == "", "all is as it was written"
 
 
 def test_the_command_line_gives_the_same_digest_as_snakemake(finished, tmp_path):

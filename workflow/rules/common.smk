@@ -120,7 +120,7 @@ except (BadInput, OSError) as error:
     raise clear(error)
 
 if IS_NEW and workflow.is_main_process:
-    tidy(workflow.output_settings, START.progress())
+    tidy(workflow, START.progress())
     for line in filter(None, (silent_slurm(), *START.lines())):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):

@@ -14,7 +14,7 @@ def test_only_a_picture_with_other_inputs_is_rebuilt(tmp_path):
             made.append(name)
             (sweep.archives / name).write_text(made_of[name])
 
-        shutil.rmtree(sweep.archives, ignore_errors=True)  # as Snakemake does
+        shutil.rmtree(sweep.archives, ignore_errors=True)  # as after a job that failed
         keep(sweep.archives, sweep, made_of, make)
         assert {path.name: path.read_text() for path in sweep.archives.iterdir()} == made_of
 
@@ -36,13 +36,12 @@ def test_a_folder_of_unknown_files_comes_back_as_a_whole(tmp_path):
             (sweep.rollouts / f"{made_of}.gif").write_text(made_of)
             return [f"{made_of}.gif"]
 
-        shutil.rmtree(sweep.rollouts, ignore_errors=True)
         keep_all(sweep.rollouts, sweep, made_of, make)
         assert [path.name for path in sweep.rollouts.iterdir()] == [f"{made_of}.gif"]
 
     for made_of in "xxyx":
         fill(made_of)
-    (sweep.kept / "rollouts/x.gif").unlink()  # incomplete, as after two starts at a time
+    (sweep.kept / "rollouts/x.gif").unlink()  # incomplete, as after a kill
     for made_of in "xx":
         fill(made_of)
     assert made == ["x", "y", "x", "x"]

@@ -111,18 +111,18 @@ def test_a_run_that_continues_has_not_stopped():
 
 @pytest.mark.parametrize("before", [{}, {"status": "finished", "iteration": 3}])
 def test_an_attempt_that_failed_at_once_is_not_waiting(tmp_path, before):
-    """For example a run whose workers never came, which the next start tries again."""
+    """For example a run whose workers never came, or one with a raised budget at Ctrl-C."""
     folder = RunDir(tmp_path / "a")
     folder.state.path.mkdir(parents=True)
     run = PlannedRun("a", "a", "iterations", 9)
     if before:
         write_status(folder.state, {"id": "a", **before})
-    ended = {Interrupted("SIGINT"): "waiting", NoWorkers("no worker came"): "stopped"}
-    for error, state in ended.items():
+    at_once = {Interrupted("SIGINT"): bool(before), NoWorkers("no worker came"): True}
+    for error, has_stopped in at_once.items():
         write_ending(folder.state, error, "")
         now = explained(read_standing(folder, run), "rung 1")
-        assert now.state == state
-    assert "no worker came" in now.note
+        assert now.state == ("stopped" if has_stopped else "waiting")
+        assert (str(error) in now.note) == has_stopped
 
 
 def test_no_run_of_a_search_is_an_orphan(tmp_path):

@@ -18,6 +18,8 @@ from qdsweep.analysis.stages import STAGES, Stage, forget, maker_of
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
+from qdsweep.host.lock import Lock
+from qdsweep.records.paths import SweepDir
 
 NAMES = [stage.name for stage in STAGES]
 FILE = SweepFile(name="tiny", experiment="arm")
@@ -110,6 +112,26 @@ def test_a_damaged_file_is_named_with_the_remedy(invented, main, tmp_path, damag
         file.write_bytes(content)
         with refused(file, remedy):
             stage(results / "sweeps/main", results / "runs")
+
+
+@pytest.mark.parametrize(
+    ("running", "stage"),
+    [("aggregate", "report"), ("report", "aggregate"), ("report", "report")],
+    ids=["a reader", "a writer", "the same"],
+)
+def test_a_stage_waits_for_another_start(invented, main, tmp_path, running, stage):
+    results = tmp_path / "results"
+    shutil.copytree(invented.results, results, copy_function=os.link)
+    sweep = SweepDir(results / "sweeps/main")
+    with Lock(sweep.lock(running)):
+        before = sweep.report.stat().st_mtime_ns, sweep.summary.stat().st_mtime_ns
+        words = [sys.executable, "-P", "-m", "qdsweep", stage, "main", "--results", results]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        names_all(process.stdout.readline(), os.getpid(), "main")
+        assert before == (sweep.report.stat().st_mtime_ns, sweep.summary.stat().st_mtime_ns)
+    process.communicate()
+    assert process.returncode == 0
+    assert before != (sweep.report.stat().st_mtime_ns, sweep.summary.stat().st_mtime_ns)
 
 
 def test_importing_the_stages_is_cheap():

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
-from qdsweep.records.paths import SweepDir
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
 from qdsweep.records.progress import RAISED, Standing, outlook, read_standing
 from qdsweep.records.search import (
@@ -374,11 +374,11 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
         )
 
 
-def failures(standings: Iterable[Standing]) -> Iterator[str]:
-    """Yields a line for each failed run: its folder's name and the full cause."""
+def failures(standings: Iterable[Standing], results: Results) -> Iterator[str]:
+    """Yields a line for each failed run, with its log and the full cause."""
     for now in standings:
         if now.state == "failed":
-            yield f"failed: {now.run.label} ({now.run.id}): {now.note}"
+            yield f"failed: {now.run.label}: {results.run(now.run.id).log}: {now.note}"
 
 
 def search_standings(

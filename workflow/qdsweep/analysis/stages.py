@@ -5,7 +5,10 @@ a caption in workflow/report/ for each output that Snakemake's own report shows.
 imported: the Snakefile reads this file in every job.
 """
 
+import math
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, write_text
+from qdsweep.host.lock import Lock, Watch, describe, read_owner
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import damaged_files, sums_of
@@ -116,17 +120,46 @@ class Stage:
         Raises:
             BadInput: A file that it reads has changed since it was written, or its own work failed.
         """
-        for stage in (stage for stage in STAGES if stage.name in self.reads):
-            stage.await_files(sweep_dir)
-            stage.require_as_written(sweep_dir)
-        for path in self.damaged(sweep_dir):
-            path.unlink(missing_ok=True)  # cached pictures too
-        sums = self._sums(sweep_dir)
-        sums.unlink(missing_ok=True)
-        apply_baseline("avx2" if has_avx2() else "native")
-        self.load()(sweep_dir, runs_dir, **options)
-        sums.parent.mkdir(exist_ok=True)
-        write_text(sums, sums_of(sweep_dir, self._files(sweep_dir)))
+        with self._turn(SweepDir(sweep_dir)) as read:
+            for stage in read:
+                stage.await_files(sweep_dir)
+                stage.require_as_written(sweep_dir)
+            for path in self.damaged(sweep_dir):
+                path.unlink(missing_ok=True)  # cached pictures too
+            sums = self._sums(sweep_dir)
+            sums.unlink(missing_ok=True)
+            apply_baseline("avx2" if has_avx2() else "native")
+            self.load()(sweep_dir, runs_dir, **options)
+            write_text(sums, sums_of(sweep_dir, self._files(sweep_dir)))
+
+    @contextmanager
+    def _turn(self, sweep: SweepDir) -> Iterator[list["Stage"]]:
+        """Waits until no other process writes what this stage reads, or uses what it writes.
+
+        A stage takes its own lock first, and then looks at the locks of others. If a reader and a
+        writer meet, the reader gives its lock back.
+
+        Yields:
+            The stages that it reads.
+        """
+        read = [stage for stage in STAGES if stage.name in self.reads]
+        readers = [stage for stage in STAGES if self.name in stage.reads]
+        if not sweep.path.exists():  # a wrong name, which its function refuses
+            yield read
+            return
+        watch = Watch()
+        while True:
+            _await_end([self, *read], sweep, watch)
+            with Lock(sweep.lock(self.name), wait=math.inf):
+                if any(watch.is_held(sweep.lock(stage.name)) for stage in read):
+                    continue
+                _await_end(readers, sweep, watch)
+                yield read
+                return
+
+    def title(self, sweep: str) -> str:
+        """Returns what a sweep's outputs of it are: `tables of the sweep demo`."""
+        return self.message.partition(":")[0].replace("{wildcards.sweep}", sweep)
 
     def await_files(self, sweep_dir: Path) -> None:
         """Waits for the outputs that it has just written on another node."""
@@ -313,6 +346,22 @@ def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path
     """Returns the stages with a file that has changed since it was written, and these files."""
     files = {name: stage.damaged(sweep_dir) for name, stage in stages.items()}
     return {name: paths for name, paths in files.items() if paths}
+
+
+def _await_end(stages: Iterable[Stage], sweep: SweepDir, watch: Watch) -> None:
+    """Waits until no process runs one of these stages, and prints which process does.
+
+    It prints to the standard output, which is the terminal: rules redirect only the error output.
+    """
+    for stage in stages:
+        printed = ""
+        while watch.is_held(lock := sweep.lock(stage.name)):
+            owner = describe(read_owner(lock))
+            if owner != printed:
+                text = f"waiting for {owner}, which makes the {stage.title(sweep.name)}"
+                print(f"qdsweep: {text}", flush=True)
+                printed = owner
+            time.sleep(0.2)
 
 
 def forget(settings: "SweepFile", sweep_dir: Path) -> None:

@@ -187,6 +187,7 @@ def _status(arguments: argparse.Namespace) -> int:
         table,
     )
     from qdsweep.records.progress import read_standings
+    from qdsweep.records.status import REMEDY
 
     results = Results(arguments.results)
     known = results.known_sweeps()
@@ -212,8 +213,11 @@ def _status(arguments: argparse.Namespace) -> int:
             console.print(line, markup=False, style="red")
         else:  # rich takes a hundred times as long, for most of 100,000 lines
             console.file.write(f"{line}\n")
-    for line in failures(standings):
+    failed = [*failures(standings, results)]
+    for line in failed:
         console.print(paragraph(line), markup=False, style="red")
+    if failed and search is None:  # settings of a search that failed rank last
+        console.print(REMEDY, markup=False)
     if search is not None:
         for line in lines("<<", list(levels_so_far(search)), label=0):
             console.print(line, markup=False)

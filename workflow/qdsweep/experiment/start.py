@@ -137,6 +137,8 @@ def _locked(
         helpers = _find_helpers(cluster, run.path)
         if options.terminal:
             log.info("writing to %s; imports and compilation take some seconds first", run.path)
+        if not options.terminal:
+            run.withdraw()
         try:
             from qdsweep.experiment.run import compute
 

@@ -1,4 +1,4 @@
-"""The lock of a run: one process at a time writes to its folder.
+"""The lock of a run or a stage: one process at a time writes its files.
 
 flock() separates them where the file system supports it well. It may also do nothing, act only
 within a node, or be refused. The lock then uses properties of every file system: a file that only
@@ -102,6 +102,12 @@ class Watch:
         before, since = self._seen.get(path, (None, now))
         self._seen[path] = look, since if look == before else now
         return now - self._seen[path][1]
+
+    def is_held(self, lock: Path) -> bool:
+        """Returns whether a process seems to hold a lock now, with any clocks of other nodes."""
+        if not is_alive(lock):
+            return False
+        return lives(read_owner(lock) or {}) or self.silent(lock) < DEAD_SECONDS
 
 
 def _look(path: Path) -> object:
@@ -275,9 +281,8 @@ class Lock:
                     os.utime(self._file)
             if self._is_lost():
                 print(
-                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took over this "
-                    "run because this process stopped sending heartbeats. It ends, and writes "
-                    "nothing more",
+                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took over, because "
+                    "this process stopped sending heartbeats. It ends, and writes nothing more",
                     file=sys.stderr,
                     flush=True,
                 )

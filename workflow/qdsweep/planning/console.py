@@ -14,6 +14,7 @@ from typing import Any
 from snakemake.logging import DefaultFormatter, format_wildcards, get_event, logger
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from qdsweep.planning.jobs import RULES, failed_jobs
 from qdsweep.records.progress import Standing, outlook
 from qdsweep.records.status import last_lines
 from qdsweep.text import duration, plural
@@ -34,11 +35,16 @@ _NOISE = (
     *("Select jobs", "Execute ", "Conda environments: ignored", "Singularity containers: ignored"),
     "Removing output files of failed job",
 )
+# Another start has written them.
+_EXISTING = "Warning: the following output files of rule"
 COMMAND = "python -P -m qdsweep "
 """The start of the command of each rule of the workflow."""
 _LOG_LINES = 10
 # Lines of Snakemake after its event `onerror`.
-_AT_END = ("Complete log", "Elapsed time", "WorkflowError:\nAt least one job did not complete")
+_AT_END = (
+    *("Complete log", "Elapsed time", "Full Traceback"),
+    "WorkflowError:\nAt least one job did not complete",
+)
 _HAS_ENDED = threading.Event()
 
 
@@ -51,20 +57,29 @@ class _Short(DefaultFormatter):
         )
 
     def format_job_error(self, msg: dict[str, Any]) -> str:
-        if not (msg["shellcmd"] or "").startswith(COMMAND):
+        if not is_own(msg["shellcmd"]):
             return super().format_job_error(msg)
         log, *others = msg["log"]
         about = ", ".join([*others, *(f"{key} {value}" for key, value in msg["aux"].items())])
         lines = last_lines(Path(log))[-_LOG_LINES:]
-        heading = (
-            f"{msg['rule_name']} did not finish{f' ({about})' * bool(about)}; the end of {log}:"
-        )
+        heading = f"{msg['rule_name']} did not finish{f' ({about})' * bool(about)}"
+        heading += f"; the end of {log}:" if lines else f"; {log} has no text"
         return "\n    ".join([_stamped(heading), *lines])
+
+
+def is_own(command: str | None) -> bool:
+    """Returns whether the command of a job is one of the workflow."""
+    return (command or "").startswith(COMMAND)
 
 
 def end_with() -> None:
     """Hides the lines of Snakemake that would follow the last lines of qdsweep."""
     _HAS_ENDED.set()
+
+
+def _precedes_end(record: logging.LogRecord) -> bool:
+    """Returns whether a line of Snakemake does not follow the last lines of qdsweep."""
+    return not (_HAS_ENDED.is_set() and str(record.msg or "").strip().startswith(_AT_END))
 
 
 def _stamped(text: str) -> str:
@@ -86,11 +101,12 @@ class Progress:
         self._begun = (time.monotonic(), sum(now.evaluations for now in known))
         self._done = False
 
-    def line(self, *, after: float) -> str:
+    def line(self, *, after: float, failed: int) -> str:
         """Returns a line, if the last one is long enough ago and work was left then.
 
         Args:
             after: Time since the last line [s]; 0 for a line at once.
+            failed: The number of runs that have no attempt left.
         """
         with self._lock:
             begin = time.monotonic()
@@ -102,15 +118,16 @@ class Progress:
             # Reading 100,000 runs takes seconds.
             self._pause = max(_OFTEN, 20 * (self._last - begin))
             self._done = all(run.state == "finished" for run in standings)
-            return _stamped(self._summary(standings, begin))
+            return _stamped(self._summary(standings, begin, failed))
 
-    def _summary(self, standings: Collection[Standing], now: float) -> str:
+    def _summary(self, standings: Collection[Standing], now: float, failed: int) -> str:
         sums = outlook(standings)
         begin, before = self._begun
         speed = (sum(run.evaluations for run in standings) - before) / (now - begin)
         share = sum(min(run.done / run.run.budget, 1) for run in standings if run.run.budget)
         parts = [f"{sums.counts['finished']:,} of {plural(len(standings), 'run')} done"]
-        parts += [f"{sums.counts[k]:,} {k}" for k in ("running", "failed") if sums.counts[k]]
+        counts = {"running": sums.counts["running"], "failed": failed}
+        parts += [f"{count:,} {state}" for state, count in counts.items() if count]
         parts[-1] += f"; {share / len(standings):.0%} of the work"
         if speed >= 1:
             parts.append(f"{speed:,.0f} evaluations a second")
@@ -124,44 +141,51 @@ def _follows_runs(record: logging.LogRecord) -> bool:
     return str(record.__dict__["rule_name"]).endswith("aggregate")
 
 
-def tidy(settings: Any, progress: Progress | None) -> None:
+def tidy(workflow: Any, progress: Progress | None) -> None:
     """Changes what Snakemake prints on the terminal; its log file has all.
 
     Args:
-        settings: Its output settings.
+        workflow: Snakemake's.
         progress: The progress of the runs; None for a search, whose runs are not known.
     """
+    settings = workflow.output_settings
+    handlers = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
+    for handler in handlers:
+        handler.addFilter(_precedes_end)
     usual = settings is None or settings.verbose or settings.quiet or settings.debug_dag
     if usual or settings.dryrun or settings.printshellcmds:
         return
-    handlers = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
 
     def is_shown(record: logging.LogRecord) -> bool:
         event, text = get_event(record), str(record.msg or "").strip()
-        if progress is not None and event == LogEvent.JOB_FINISHED:
-            show(progress.line(after=_OFTEN))
-        if progress is not None and event == LogEvent.JOB_INFO and _follows_runs(record):
-            show(progress.line(after=0))
-        if _HAS_ENDED.is_set() and text.startswith(_AT_END):
-            return False
+        if event == LogEvent.JOB_FINISHED:
+            show_progress(after=_OFTEN)
+        if event == LogEvent.JOB_INFO and _follows_runs(record):
+            show_progress(after=0)
         if text.startswith("RuleException:\nCalledProcessError") and COMMAND in text:
             return False  # the job's own error follows
+        if text.startswith(_EXISTING):
+            return False
         if record.levelno >= logging.WARNING:
             return True
         if event == LogEvent.JOB_INFO:
             return record.__dict__["rule_name"] != "all"
         return event not in _HIDDEN and bool(text) and not text.startswith(_NOISE)
 
-    def show(text: str) -> None:
+    def show_progress(after: float) -> None:
+        if progress is None:
+            return
+        failed = sum(job.rule.name.endswith(RULES[0]) for job in failed_jobs(workflow))
+        text = progress.line(after=after, failed=failed)
         if text and not _HAS_ENDED.is_set():
             for handler in handlers:
                 handler.stream.write(f"{text}\n")
                 handler.flush()
 
     def follow() -> None:
-        while progress is not None:
+        while True:
             time.sleep(_OFTEN)
-            show(progress.line(after=_EVERY))
+            show_progress(after=_EVERY)
 
     for handler in handlers:
         handler.addFilter(is_shown)

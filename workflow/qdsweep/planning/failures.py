@@ -2,18 +2,18 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from snakemake.jobs import Job
 
 from qdsweep.config.files import shown
-from qdsweep.planning.console import COMMAND, end_with
-from qdsweep.planning.jobs import RULES
+from qdsweep.planning.console import end_with, is_own
+from qdsweep.planning.jobs import RULES, failed_jobs
 from qdsweep.records.paths import RunDir
 from qdsweep.records.progress import KILLED
-from qdsweep.records.status import last_line, read_failure, read_last_stop, read_status
+from qdsweep.records.status import REMEDY, last_line, read_failure, read_last_stop, read_status
 from qdsweep.text import cut, plural
 
 _LISTED = 5
@@ -45,34 +45,41 @@ def _has_failed(run: RunDir, since: float) -> bool:
 
 
 def report(workflow: Any, files: Iterable[str]) -> None:
-    """Prints the failed jobs of the workflow's rules, and nothing where there are none.
+    """Prints the failed jobs, or that the user has stopped the start.
+
+    It prints nothing where only rules of the user failed: Snakemake has printed their errors.
 
     Args:
         workflow: Snakemake's.
         files: Snakemake's log files.
     """
-    failed = getattr(workflow.scheduler, "failed", ())
-    jobs = [job for each in failed for job in getattr(each, "jobs", [each])]
-    logs = {
-        Path(job.log[0]): job.rule.name for job in jobs if (job.shellcmd or "").startswith(COMMAND)
-    }
-    lines = [*summary(logs, ", ".join(shown(Path(file)) for file in files))]
-    if lines:
-        end_with()
-        print("", *lines, sep="\n", file=sys.stderr, flush=True)
+    jobs = failed_jobs(workflow)
+    own = [job for job in jobs if is_own(job.shellcmd)]
+    if jobs and not own:
+        return
+    others = [job for job in jobs if job not in own]
+    logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in (*own, *others)]
+    end_with()
+    lines = summary(logs, ", ".join(shown(Path(file)) for file in files))
+    print("", *lines, sep="\n", file=sys.stderr, flush=True)
 
 
-def summary(logs: Mapping[Path, str], log: str) -> Iterator[str]:
+def summary(logs: Sequence[tuple[str, Path | None]], log: str) -> Iterator[str]:
     """Yields at most 9 lines: the failed jobs with their logs and causes, and the remedy.
 
     Args:
-        logs: The log of each failed job, and the name of its rule.
+        logs: The rule of each failed job, and its log if it has one; none: the user has stopped
+            the start.
         log: Snakemake's log file.
     """
     if not logs:
-        return
-    yield f"qdsweep: {_count(logs.values())} failed:"
-    for path, rule in [*logs.items()][:_LISTED]:
+        yield "qdsweep: stopped before the end. The same command resumes and keeps finished runs."
+    else:
+        yield f"qdsweep: {_count([rule for rule, _ in logs])} failed:"
+    for rule, path in logs[:_LISTED]:
+        if path is None:
+            yield f"  rule {rule}: its error is printed above"
+            continue
         run = RunDir(path.parent) if _is_of_run(rule) else None
         cause = _cause_of_run(run) if run else last_line(path)
         if run and not last_line(path):  # it was killed, and could not publish its log
@@ -80,7 +87,8 @@ def summary(logs: Mapping[Path, str], log: str) -> Iterator[str]:
         yield f"  {path}: {cut(cause.removeprefix('qdsweep: '), _CAUSE)}"
     if len(logs) > _LISTED:
         yield f"  and {len(logs) - _LISTED:,} more, which `qdsweep status` lists"
-    yield "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
+    if logs:
+        yield REMEDY
     if log:
         yield f"The log of Snakemake: {log}"
 

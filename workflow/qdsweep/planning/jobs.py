@@ -268,6 +268,12 @@ def left_out(workflow: Any, settled_runs: Settled, results: Results) -> frozense
 RULES = ("qd_run", "search_place")
 
 
+def failed_jobs(workflow: Any) -> list[Any]:
+    """Returns the jobs of Snakemake's workflow whose last attempt has failed."""
+    failed = getattr(workflow.scheduler, "failed", ())
+    return [job for each in failed for job in getattr(each, "jobs", [each])]
+
+
 class EarlierJobs:
     """The jobs that wait or run when this start plans its own.
 

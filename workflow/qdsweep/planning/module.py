@@ -15,9 +15,11 @@ from typing import Any
 import psutil
 from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
+from snakemake.jobs import Job
 
 from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput, StorageError
+from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results
@@ -158,6 +160,27 @@ def set_slurm_options(workflow: Any) -> None:
     workflow.execute = execute_with
 
 
+def share_outputs() -> None:
+    """Lets several starts of a sweep read and write the same files at the same time.
+
+    Before a job, Snakemake removes its outputs, which jobs of another start may be reading. After
+    it, Snakemake refuses outputs older than an input, which another start may just have replaced.
+    Commands of qdsweep replace each file as a whole and take turns.
+    """
+    remove, postprocess = Job.remove_existing_output, Job.postprocess
+
+    async def remove_unless_own(job: Job) -> None:
+        if not is_own(job.shellcmd):
+            await remove(job)
+
+    async def postprocess_by_owner(job: Job, **options: Any) -> None:
+        if is_own(job.shellcmd):
+            options["check_output_mtime"] = False
+        await postprocess(job, **options)
+
+    Job.remove_existing_output, Job.postprocess = remove_unless_own, postprocess_by_owner
+
+
 def silent_slurm(seconds: float = 8) -> str:
     """Returns a warning if the Slurm plugin's import has waited for a cluster; else nothing.
 
@@ -211,6 +234,7 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
                 start()
 
         _call(workflow, "onstart", lambda own: (at_start, own))
+        share_outputs()
         if workflow.is_main_process:
             stop_useless_attempts()
             _call(workflow, "onerror", lambda own: (own, partial(report, workflow)))

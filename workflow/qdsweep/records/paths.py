@@ -138,11 +138,21 @@ class RunDir(RunFiles):
     def publish(self) -> None:
         """Gives the results in `state/` their declared names.
 
-        Snakemake deletes declared files when it starts a job. Each is a second name (a hard link)
-        of a file in `state/`, so that they come back at once.
+        Snakemake removes the declared files of a job that fails. Each is a second name (a hard
+        link) of a file in `state/`, so that they come back at once.
         """
+        for source, target in self._published():
+            if source.exists():
+                link(source, target)
+
+    def withdraw(self) -> None:
+        """Removes the declared names of results that are about to change."""
+        for _, target in self._published():
+            target.unlink(missing_ok=True)
+
+    def _published(self) -> list[tuple[Path, Path]]:
         state = self.state
-        for source, target in (
+        return [
             (state.config, self.config),
             (state.metrics, self.metrics),
             (state.archive, self.archive),
@@ -150,9 +160,7 @@ class RunDir(RunFiles):
             (state.summary, self.summary),
             (state.log, self.log),
             *((newest, self.reload) for newest in state.reloads()[:1]),
-        ):
-            if source.exists():
-                link(source, target)
+        ]
 
 
 def run_of_connection(connection: Path) -> RunDir | None:
@@ -196,6 +204,10 @@ class SweepDir(Folder):
     def sums(self, stage: str) -> Path:
         """Returns the path of the checksums of what a stage has written."""
         return self.path / "state" / f"{stage}.sha256"
+
+    def lock(self, stage: str) -> Path:
+        """Returns the path of the lock of a stage."""
+        return self.path / "state" / f"{stage}.lock"
 
     @property
     def results(self) -> "Results":

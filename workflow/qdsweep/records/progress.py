@@ -207,7 +207,8 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
     if raised or not begun:
         # Its last attempt may have ended before it wrote a status.
         stop = read_last_stop(files)
-        if stop.cause not in ("", "stopped") and stop.iteration == status.iterations:
+        ignored = ("",) if raised else ("", "stopped")
+        if stop.cause not in ignored and stop.iteration == status.iterations:
             return "stopped", stop.message
         return ("stopped", RAISED) if raised else ("waiting", "")
     if status.status == "running":

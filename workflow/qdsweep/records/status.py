@@ -13,6 +13,9 @@ from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
 
+REMEDY = "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
+"""The remedy for runs that failed."""
+
 
 @dataclass(frozen=True)
 class Status:

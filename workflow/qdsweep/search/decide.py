@@ -186,6 +186,10 @@ def take_place(
         failed, code = _compute(run, start)
         if code:
             return code
+        if failed is not None:  # on the terminal, as the rule redirects only errors
+            cause = read_failure(run.state)["message"]
+            text = f"{run.name} failed, so its setting ranks last: {cause} ({run.state.log})"
+            print(f"qdsweep: {text}", flush=True)
     if failed is None:
         score = score_at(run, plan.decider, plan.unit, level.budget)
         failed = f"it has no {plan.decider.name}" if score is None else None

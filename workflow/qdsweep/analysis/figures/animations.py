@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archives import key_text, score_text
-from qdsweep.analysis.figures.figure import Drawn, keep, keep_all, save_figures, stamp
+from qdsweep.analysis.figures.figure import (
+    Drawn,
+    keep,
+    keep_all,
+    remove_others,
+    save_figures,
+    stamp,
+)
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
@@ -128,9 +135,8 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
             lambda name: write_gif(folder / name, frames(*animated[name]), _SECONDS),
         )
     with style(width):
-        save_figures(folder, drawn)
-    for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
-        path.unlink(missing_ok=True)  # an earlier start had another median run
+        names = save_figures(folder, drawn)
+    remove_others(folder, names | animated.keys())
 
 
 def best_groups(tables: Tables) -> dict[str, list[str]]:
@@ -320,8 +326,5 @@ def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> set
             run.results.path, folder, settings.elites, settings.seconds, run=run.name, files=name
         ):
             entries.append({**entry, "group": group})
-    names = {str(entry["file"]) for entry in entries}
-    for path in set(folder.glob("*.gif")) - {folder / name for name in names}:
-        path.unlink(missing_ok=True)  # of an earlier start
     write_json(folder / "rollouts.json", {"rollouts": entries})
-    return {*names, "rollouts.json"}
+    return {"rollouts.json", *(str(entry["file"]) for entry in entries)}

@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.archive_profile import (
     reported_run,
 )
 from qdsweep.analysis.figures.curves import draw_curves
-from qdsweep.analysis.figures.figure import Drawn, keep, stamp
+from qdsweep.analysis.figures.figure import Drawn, keep, remove_others, stamp
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
@@ -281,6 +281,7 @@ def run_pictures(data: SweepData) -> None:
     made_of = {name: f"{stamp(run.files.archive)} {ends}" for name, (run, ends) in shown.items()}
     folder = data.sweep.archives
     keep(folder, data.sweep, made_of, lambda name: _draw(*shown[name], folder / name))
+    remove_others(folder, shown)
     write_text(data.sweep.color_limits, json.dumps(limits) + "\n")
 
 

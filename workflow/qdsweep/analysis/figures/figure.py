@@ -1,14 +1,14 @@
 """A figure with its caption and data, and the files that it is written to.
 
 Pictures that take long to make are kept in `.kept` of the sweep, as hard links, because Snakemake
-empties the folders of a stage before its job.
+removes the files of a job that fails.
 """
 
 import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,18 +58,32 @@ class Omitted:
     why: str
 
 
-def save_figures(folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "figures") -> None:
+def save_figures(
+    folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "figures"
+) -> set[str]:
     """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report.
 
     If a figure is not drawn, the reason is printed.
+
+    Returns:
+        The names of all files.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    names = {f"{index}.json"}
     for figure in drawn:
         if isinstance(figure, Omitted):
             print(f"{figure.name}: not drawn: {figure.why}", file=sys.stderr)
         else:
-            _save(folder, figure)
+            names |= {path.name for path in _save(folder, figure)}
     _write_index(folder / f"{index}.json", [_about(figure) for figure in drawn])
+    return names
+
+
+def remove_others(folder: Path, names: Collection[str]) -> None:
+    """Removes the files that an earlier start wrote into a folder, and this one did not."""
+    for path in filter(Path.is_file, folder.iterdir()):
+        if path.name not in names and not path.name.startswith("."):
+            path.unlink()
 
 
 def save_one(folder: Path, drawn: Drawn) -> list[Path]:
@@ -153,8 +167,7 @@ def keep_all(
 ) -> None:
     """Fills a folder as `keep` does, with files whose names are known only after `make`.
 
-    The kept files count only if all of them are there: a kill, or a second start of the same sweep
-    at the same time, may have left some of them.
+    The kept files count only if all of them are there: a kill may have left some of them.
 
     Args:
         folder: Where the files are to be.
@@ -170,6 +183,7 @@ def keep_all(
     if known.get("made_of") == about and all(path.exists() for path in stored):
         for path in stored:
             link(path, folder / path.name)
+        remove_others(folder, known["files"])
         return
     shutil.rmtree(store, ignore_errors=True)
     names = sorted(make())
@@ -177,3 +191,4 @@ def keep_all(
     for name in names:
         link(folder / name, store / name)
     write_json(note, {"made_of": about, "files": names})
+    remove_others(folder, names)

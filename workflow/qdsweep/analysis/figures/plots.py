@@ -1,6 +1,5 @@
 """Tables and run directories -> figures: plots/ has those of every sweep, plots/more/ others."""
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +10,14 @@ from qdsweep.analysis.figures.bars import importance_figure, timing_figure
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
 from qdsweep.analysis.figures.curves import learning_curves
-from qdsweep.analysis.figures.figure import Drawn, Omitted, read_index, save_figures, save_one
+from qdsweep.analysis.figures.figure import (
+    Drawn,
+    Omitted,
+    read_index,
+    remove_others,
+    save_figures,
+    save_one,
+)
 from qdsweep.analysis.figures.search import search_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
@@ -53,8 +59,8 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     plots = data.sweep.plots
     with style(data.plan.figures.column_width):
         save_figures(plots, list(_drawn(data, MAIN)))
-        shutil.rmtree(plots / MORE, ignore_errors=True)  # figures that it no longer has
-        save_figures(plots / MORE, list(_drawn(data, MORE)))
+        more = save_figures(plots / MORE, list(_drawn(data, MORE)))
+        remove_others(plots / MORE, more)
     run_pictures(data)
 
 

@@ -26,7 +26,7 @@ from qdsweep.records.plan import read_plan
 from qdsweep.records.search import Level, marker_path, ordinal, read_sealed, write_search_rows
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.sweep.groups import CHANGES, MEMBER
-from qdsweep.text import common_decimals, number, short
+from qdsweep.text import common_decimals, number, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,8 +58,8 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
         run, why = next(iter(failures.items()))
         raise BadInput(
             f"search: no run came to its end: {run}: {why} (all about it: "
-            f"{sweep.results.run(run).state.failure}); fix that, and remove {sweep.search} to try "
-            "all settings again"
+            f"{sweep.results.run(run).state.failure}); fix that, then repeat the same command. If "
+            f"your fix changes no code of a module:Class, first remove {sweep.search}"
         )
     write_search_rows(sweep, list(rows.values()))
 
@@ -83,6 +83,10 @@ def write_search(sweep_dir: Path, runs_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     search = read_search(sweep, read_plan(sweep))
     assert search is not None, "write_rows has its levels"
+    if failed := sum(trial.failed is not None for trial in search.last):
+        settings = plural(len(search.last), "setting")
+        text = f"{failed:,} of {settings} failed; `qdsweep status {sweep.name}` lists them"
+        print(f"qdsweep: {text}", flush=True)  # on the terminal, as the rule redirects only errors
     places = place_table(search)
     write_csv(places, sweep.search_table)
     last = [(placed.level.name, placed.place) for placed in search.last]
