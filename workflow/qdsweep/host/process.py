@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 
 
 def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
@@ -61,8 +61,9 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
         capture_output=True,
         text=True,
     )
-    if done.returncode == BadInput.exit_code and done.stdout:
-        raise BadInput(done.stdout.strip())
+    if done.returncode and done.stdout:
+        is_refusal = done.returncode == BadInput.exit_code
+        raise BadInput(f"{f'{name}: ' * (not is_refusal)}{done.stdout.strip()}")
     if done.returncode or not done.stdout:
         last = " ".join(done.stderr.strip().splitlines()[-1:])
         raise BadInput(
@@ -77,7 +78,8 @@ def answer(check: Callable[[str], str]) -> int:
     """Checks the text on standard input; prints the answer, or the error.
 
     Args:
-        check: Is given standard input, and returns the answer, or raises BadInput.
+        check: Is given standard input, and returns the answer, or raises BadInput. Another error
+            is printed with the line of the user's code.
 
     Returns:
         The exit code.
@@ -88,6 +90,9 @@ def answer(check: Callable[[str], str]) -> int:
     except BadInput as error:
         print(error)
         return error.exit_code
+    except Exception as error:
+        print(raised(error))
+        return 1
     print(result)
     return 0
 
