@@ -104,12 +104,12 @@ def test_a_config_that_is_no_text_is_named(tmp_path, programs, words):
     config = tmp_path / "mine/config/config.yaml"
     config.write_bytes("# Café\n".encode("latin-1") + config.read_bytes())
     done = type_in(programs, *words, cwd=config.parents[1], check=1)
-    names_all(done.stderr, "config/config.yaml, line 1", "0xe9", "UTF-8")
-    assert "Traceback" not in done.stderr
+    names_all(done.stdout + done.stderr, "config/config.yaml, line 1", "0xe9", "UTF-8")
+    assert "Traceback" not in done.stdout + done.stderr
     config.unlink()
     os.mkfifo(config)  # Snakemake would wait for ever
     done = type_in(programs, *words, cwd=config.parents[1], check=1)
-    names_all(done.stderr, "config/config.yaml", "regular file")
+    names_all(done.stdout + done.stderr, "config/config.yaml", "regular file")
 
 
 def test_a_missing_extra_is_named_as_pip_installs_it(tmp_path, programs):

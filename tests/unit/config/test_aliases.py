@@ -163,4 +163,4 @@ def test_the_sweep_file_names_a_swept_key_by_any_of_its_names(in_own_folder, swe
     settings = Start(Results(Path("results")), Given({}, files=["a.yaml"])).settings
     figures = settings.figures
     assert list(figures.names) == settings.tables.columns[:1] == [figures.facets] == [swept]
-    assert (figures.encode.color, *settings.published[0].where) == (swept, swept, "batch_size")
+    assert figures.encode.color == swept and swept in settings.published[0].where
