@@ -169,10 +169,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def _tab(text: str, error: Exception) -> str:
     """Returns the reason of an error in a line that is indented with a tab; else nothing."""
     mark = getattr(error, "problem_mark", None)
-    line = text.splitlines()[mark.line : mark.line + 1] if mark else []
-    if not line or "\t" not in line[0][: -len(line[0].lstrip())]:
-        return ""
-    return f"line {mark.line + 1} is indented with a tab. Indent it with spaces"
+    lines = text.splitlines()
+    number = len(lines) if mark is None else mark.line
+    if number < len(lines) and re.match(r"\s*\t", lines[number]):
+        return f"line {number + 1} is indented with a tab. Indent it with spaces"
+    return ""
 
 
 def read_text_value(path: Path, key: str) -> str:

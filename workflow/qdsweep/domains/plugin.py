@@ -65,7 +65,7 @@ def require_domain(domain: Any, target: str) -> None:
     missing = object()
     problems = []
     for name, (meaning, fits) in attributes.items():
-        value = getattr(domain, name, missing)
+        value: Any = getattr(domain, name, missing)
         if value is missing:
             problems.append(f"{name} is missing: {meaning}")
         elif not fits(value):
