@@ -80,7 +80,7 @@ SLOW = {"domain": {"type": "faulty:Slow", "name": "slow"}}
 @pytest.mark.parametrize(
     ("how", "names"),
     [
-        ("raise", ["RuntimeError", "exploded"]),
+        ("raise", ["RuntimeError", "exploded", "faulty.py, line"]),
         ("nan", ["objective"]),
         ("inf", ["measures"]),
         ("shape", ["measures", "(1, 1)", "(1, 2)"]),
@@ -183,6 +183,18 @@ def test_a_users_emitter_resumes_bit_for_bit(folder):
             words = (folder / "own.yaml", "--set", f"iterations={length}", "--out", out)
             qdsweep("run", *words, cwd=folder)
     assert digest(folder / "straight") == digest(folder / "in_two")
+
+
+def test_an_error_of_a_users_emitter_has_its_line(folder):
+    emitter = {"type": "shrinking:Shrinking", "arguments": {"rate": "fast"}}
+    algorithm = {"archive": {"type": "grid"}, "emitters": [emitter]}
+    experiment = EXPERIMENT | SLOW | {"algorithm": algorithm}
+    del experiment["initial_solutions"]
+    write_yaml(folder / "own.yaml", experiment)
+    printed = qdsweep("run", folder / "own.yaml", "--out", "out", cwd=folder, code=1)
+    message = read_json(folder / "out/state/failure.json")["message"]
+    for text in (printed, message):
+        names_all(text, "shrinking.py, line", "self._sigma * self.rate")
 
 
 def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
