@@ -1,6 +1,7 @@
 """Finds the row of a failed evaluation. The run then stops or scores the row (`on_failure`)."""
 
 import os
+import re
 import socket
 import time
 import traceback
@@ -54,13 +55,19 @@ class WorkerLost(Exception):
 
 
 class WorkerDied(QdsweepError):
-    """Restarted workers die again."""
+    """Restarted workers die again.
 
-    def __init__(self, losses: int, row: int) -> None:
+    Attributes:
+        is_crash: Whether the last one ended its process or crashed, and was not killed.
+    """
+
+    def __init__(self, losses: int, row: int, lost: str) -> None:
         super().__init__(
             f"a worker died {losses} times in one batch (while it evaluated solutions {row} and "
-            "later). Usual causes: out of memory, a crash in a library of the domain, os._exit"
+            f"later), at last {lost}. Usual causes: out of memory, a crash in a library of the "
+            "domain, os._exit"
         )
+        self.is_crash = re.search(r"\((exit code|SIG(?!KILL|TERM))", lost) is not None
 
 
 def evaluate_safely(

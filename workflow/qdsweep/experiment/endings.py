@@ -34,7 +34,9 @@ def cause_of(error: BaseException) -> str:
     """Returns the cause of a run's end: stopped, memory, workers, storage or failure."""
     if isinstance(error, Interrupted):
         return "stopped"
-    if isinstance(error, MemoryError | WorkerDied):
+    if isinstance(error, WorkerDied):
+        return "failure" if error.is_crash else "memory"
+    if isinstance(error, MemoryError):
         return "memory"
     if isinstance(error, NoWorkers):
         return "workers"

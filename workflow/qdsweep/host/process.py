@@ -42,6 +42,18 @@ def which(program: str) -> str | None:
     return shutil.which(program, path=path)
 
 
+def ending(code: int) -> str:
+    """Returns how a process has ended, such as `exit code 3` or SIGSEGV.
+
+    Args:
+        code: As in `subprocess`, or with 128 more than the number of a signal, as a shell has it.
+    """
+    for number in (-code, code - 128):
+        with contextlib.suppress(ValueError):
+            return signal.Signals(number).name
+    return f"exit code {code}"
+
+
 def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str:
     """Runs a module in a separate process, and returns its answer; see `answer`.
 
@@ -67,7 +79,7 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
     if done.returncode or not done.stdout:
         last = " ".join(done.stderr.strip().splitlines()[-1:])
         raise BadInput(
-            f"{name}: it ended its process with exit code {done.returncode}"
+            f"{name}: it ended its process with {ending(done.returncode)}"
             f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
         )
     sys.stderr.write(done.stderr)  # output and warnings of the process

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from snakemake.logging import logger
 
 from qdsweep.config.files import shown
 from qdsweep.host.lock import may_be_alive
+from qdsweep.host.process import ending
 from qdsweep.planning.console import COMMAND, end_with
 from qdsweep.planning.jobs import RULES
 from qdsweep.records.paths import RunDir
@@ -57,7 +57,7 @@ def stop_useless_attempts() -> None:
 
     def note(record: logging.LogRecord) -> bool:
         if match := _ENDED.search(str(record.msg)):
-            endings[match[1]] = _ending(int(match[2] or 0), match[3])
+            endings[match[1]] = match[3] or ending(int(match[2]))
         return True
 
     def restart_times(job: Job) -> Any:
@@ -75,13 +75,6 @@ def stop_useless_attempts() -> None:
 
     logger.addFilter(note)
     Job.restart_times = property(restart_times)
-
-
-def _ending(code: int, name: str | None) -> str:
-    """Returns how a process has ended, such as `exit code 3` or SIGSEGV."""
-    if name is None and code - 128 in signal.valid_signals():  # of a shell
-        name = signal.Signals(code - 128).name
-    return name or f"exit code {code}"
 
 
 def _has_crashed(run: RunDir, how: str, since: float) -> bool:
