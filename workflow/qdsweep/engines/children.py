@@ -162,7 +162,7 @@ def _fork(control: socket.socket) -> None:
         import_libraries(pickle.load(sys.stdin.buffer))
 
     def report(*_: object) -> None:
-        with contextlib.suppress(OSError):  # no worker is left, or nobody reads
+        with contextlib.suppress(OSError):  # no worker is left, or too many reports wait
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 code = os.waitstatus_to_exitcode(ended[1])
                 control.send(_REPORT.pack(ended[0], code), socket.MSG_DONTWAIT)
