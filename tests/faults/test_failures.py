@@ -82,7 +82,7 @@ SLOW = {"domain": {"type": "faulty:Slow", "name": "slow"}}
 @pytest.mark.parametrize(
     ("how", "names"),
     [
-        ("raise", ["RuntimeError", "exploded"]),
+        ("raise", ["RuntimeError", "exploded", "faulty.py, line"]),
         ("nan", ["objective"]),
         ("inf", ["measures"]),
         ("shape", ["measures", "(1, 1)", "(1, 2)"]),
@@ -189,8 +189,13 @@ def test_an_evaluation_that_hangs_stops_the_run(folder, workers):
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
-    names_all(run(folder, "exit", "--workers", 2, code=1), 3)
+    names_all(run(folder, "exit", "--workers", 2, code=1), "worker", "(exit code 3)", "os._exit")
+    assert read_json(folder / "out/state/failure.json")["cause"] == "failure"
+    forgotten = shutil.move(folder / "out", folder / "earlier") / "state/run.log"
+    assert forgotten.read_text().count("(exit code 3) is lost") >= 3
+    run(folder, "killed", "--workers", 2, code=1)
     assert read_json(folder / "out/state/last_stop.json")["cause"] == "memory"
+    assert "(SIGKILL) is lost" in (folder / "out/run.log").read_text()
 
 
 def test_a_users_emitter_resumes_bit_for_bit(folder):
@@ -204,6 +209,18 @@ def test_a_users_emitter_resumes_bit_for_bit(folder):
             words = (folder / "own.yaml", "--set", f"iterations={length}", "--out", out)
             qdsweep("run", *words, cwd=folder)
     assert digest(folder / "straight") == digest(folder / "in_two")
+
+
+def test_an_error_of_a_users_emitter_has_its_line(folder):
+    emitter = {"type": "shrinking:Shrinking", "arguments": {"rate": "fast"}}
+    algorithm = {"archive": {"type": "grid"}, "emitters": [emitter]}
+    experiment = EXPERIMENT | SLOW | {"algorithm": algorithm}
+    del experiment["initial_solutions"]
+    write_yaml(folder / "own.yaml", experiment)
+    printed = qdsweep("run", folder / "own.yaml", "--out", "out", cwd=folder, code=1)
+    message = read_json(folder / "out/state/failure.json")["message"]
+    for text in (printed, message):
+        names_all(text, "shrinking.py, line", "self._sigma * self.rate")
 
 
 def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):

@@ -34,6 +34,8 @@ class Faulty:
                     time.sleep(1000)
                 if self.how == "exit":
                     os._exit(3)
+                if self.how == "killed":
+                    os.kill(os.getpid(), 9)
                 if self.how == "sys.exit":
                     raise SystemExit(0)
                 if self.how == "in place":

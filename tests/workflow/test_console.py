@@ -13,7 +13,7 @@ import pytest
 from counting import EXPERIMENT, add_plugin
 from refusals import names_all
 from starting import start
-from support import BIN, REPO, TINY, snakemake, write_yaml
+from support import BIN, REPO, TINY, command, snakemake, write_yaml
 from waiting import wait_until
 
 RUNS = 6
@@ -69,7 +69,8 @@ def test_failed_runs_are_tried_once_and_are_the_last_lines(tmp_path):
     for line in runs:
         path = line.strip().partition(":")[0]
         assert path.startswith("results/runs/Broken-") and (tmp_path / path).exists()
-        names_all(line, "the sensor is off")
+        names_all(line, "RuntimeError: the sensor is off", "broken.py, line 9")
+        assert len(line) < 300
     names_all(more, RUNS - 5, "qdsweep status")
     names_all(log, ".snakemake.log")
     assert remedy
@@ -77,6 +78,26 @@ def test_failed_runs_are_tried_once_and_are_the_last_lines(tmp_path):
     again = write_and_start(tmp_path, "--retries", "2", check=1, domain="broken:Broken")
     assert "not tried again" not in again, "the user's next start tries each run once"
     assert len(re.findall(r"^\[[\d:]+\] run Broken-", again, re.MULTILINE)) == RUNS
+
+
+def test_a_process_that_ends_or_crashes_is_named_and_not_tried_five_times(tmp_path):
+    (tmp_path / "config/plugins").mkdir(parents=True)
+    (tmp_path / "config/plugins/broken.py").write_text(ENDING)
+    text = {"name": "s", "experiment": {**TINY, "domain": "broken:Broken"}}
+    write_yaml(tmp_path / "s.yaml", text | {"sweep": "::: how exit crash"})
+    text = start(tmp_path, "--retries", "4", file="s.yaml", check=1)
+    runs = re.findall(r"^\[[\d:]+\] run Broken-", text, re.MULTILINE)
+    assert len(runs) == 3  # a crash may be by chance, so it is tried again once
+    summary = text.rsplit("\n\n", 1)[1]
+    names_all(summary, "exit code 3", "SIGSEGV", "os._exit")
+    failures = [*tmp_path.glob("results/runs/*/state/failure.json")]
+    assert len(failures) == 2
+    printed = command("qdsweep", "status", cwd=tmp_path).stdout
+    names_all(printed, "exit code 3", "SIGSEGV", "2 failed")
+
+    shutil.rmtree(tmp_path / ".snakemake")
+    again = start(tmp_path, "--retries", "4", file="s.yaml", check=1)
+    assert len(re.findall(r"^\[[\d:]+\] run Broken-", again, re.MULTILINE)) == 3
 
 
 def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path, printed):
@@ -146,5 +167,21 @@ class Broken:
         self.fields, self.step = {}, 0.1
 
     def evaluate(self, solutions, seeds):
-        raise RuntimeError("the sensor is off")
+        raise RuntimeError("the sensor is off" + " and on" * 50)
+"""
+
+ENDING = """
+import os, signal
+
+
+class Broken:
+    def __init__(self, how="exit"):
+        self.solution_dim, self.objective_range = 2, (0, 1)
+        self.measures = {"x": (0, 1), "y": (0, 1)}
+        self.fields, self.step, self.how = {}, 0.1, how
+
+    def evaluate(self, solutions, seeds):
+        if self.how == "exit":
+            os._exit(3)
+        os.kill(os.getpid(), signal.SIGSEGV)
 """

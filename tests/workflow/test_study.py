@@ -1,5 +1,6 @@
 """A study in an environment without a clone: from nothing to a report in two commands."""
 
+import os
 import re
 import shlex
 
@@ -94,3 +95,26 @@ def test_the_output_and_exit_code_of_snakemake_are_passed_on(tmp_path, programs)
     write_yaml(tmp_path / "wrong.yaml", {"name": "t", "experiment": {**TINY, "seeed": 1}})
     done = type_in(programs, "qdsweep", "sweep", "wrong.yaml", cwd=tmp_path, check=1)
     assert "seeed" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("snakemake", "-n"), ("qdsweep", "sweep", "-n")])
+def test_a_config_that_is_no_text_is_named(tmp_path, programs, words):
+    """Snakemake's own error is a traceback that does not name the file."""
+    type_in(programs, "qdsweep", "init", "mine", "--minimal", cwd=tmp_path)
+    config = tmp_path / "mine/config/config.yaml"
+    config.write_bytes("# Café\n".encode("latin-1") + config.read_bytes())
+    done = type_in(programs, *words, cwd=config.parents[1], check=1)
+    names_all(done.stdout + done.stderr, "config/config.yaml, line 1", "0xe9", "UTF-8")
+    assert "Traceback" not in done.stdout + done.stderr
+    config.unlink()
+    os.mkfifo(config)  # Snakemake would wait for ever
+    done = type_in(programs, *words, cwd=config.parents[1], check=1)
+    names_all(done.stdout + done.stderr, "config/config.yaml", "regular file")
+
+
+def test_a_missing_extra_is_named_as_pip_installs_it(tmp_path, programs):
+    write_yaml(tmp_path / "ray.yaml", {"engine": "ray"})
+    words = ("qdsweep", "run", "lp_sphere", "--cluster", "ray.yaml", "--out", "run")
+    done = type_in(programs, *words, cwd=tmp_path, check=2)
+    names_all(done.stderr, "engine ray", "pip install 'qdsweep[ray]'")
+    assert "`make" not in done.stderr

@@ -24,3 +24,26 @@ class BadInput(QdsweepError):
     """Wrong input of the user: the message names file, key, value and remedy."""
 
     exit_code = 2
+
+
+def raised(error: BaseException) -> str:
+    """Returns the text of an error, with the line of the user's code that raised it."""
+    import os  # not above, because `warm.client` must import little
+    import traceback
+    from pathlib import Path
+
+    package, python = Path(__file__).parent, Path(os.__file__).parent
+
+    def is_own(file: Path) -> bool:
+        return "site-packages" not in file.parts and not file.is_relative_to(python)
+
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not Path(frame.filename).is_relative_to(package)
+    ]
+    own = [frame for frame in frames if is_own(Path(frame.filename))]
+    text = f"{type(error).__name__}: {error}"
+    for frame in (own or frames)[-1:]:
+        text += f" ({frame.filename}, line {frame.lineno}: {frame.line})"
+    return text

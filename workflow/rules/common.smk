@@ -22,6 +22,7 @@ from qdsweep.planning.module import (
     given_config,
     is_remote,
     option,
+    readable,
     results_folder,
     set_slurm_options,
     silent_slurm,
@@ -45,7 +46,7 @@ os.environ.update(MPLBACKEND="agg")
 # A file given with --configfile is complete: it takes nothing from the default sweep.
 if workflow.modifier.is_main_snakefile() and not workflow.overwrite_configfiles:
 
-    configfile: find_config("config.yaml")
+    configfile: readable(find_config("config.yaml"))
 
 
 DEPLOYMENT = workflow.deployment_settings.deployment_method

@@ -54,3 +54,19 @@ def test_a_sweep_in_part_and_as_a_whole(tmp_path):
 def test_a_wrong_config_is_named(tmp_path):
     write_config(tmp_path, experiment="lunar_landr")
     names_all(next_step(tmp_path), "config/config.yaml", "lunar_landr", "lunar_lander")
+
+
+def test_a_status_that_cannot_be_read_is_named(tmp_path):
+    compute_sweep(tmp_path / "results", TINY, SWEEP)
+    write_config(tmp_path)
+    assert "status.json" not in next_step(tmp_path)
+    file = next(tmp_path.glob("results/runs/*/state/status.json"))
+    file.unlink()
+    file.mkdir()
+    names_all(next_step(tmp_path), file.relative_to(tmp_path), "1 of 2 runs")
+    names_all(qdsweep("plan", cwd=tmp_path), file.relative_to(tmp_path))
+
+
+def test_a_file_that_hides_the_package_is_named(tmp_path):
+    (tmp_path / "qdsweep.py").touch()
+    names_all(next_step(tmp_path), "qdsweep.py", "qdsweep init")

@@ -9,6 +9,8 @@ from refusals import refused
 from support import write_yaml
 
 from qdsweep.config.compose import compose, read_domain
+from qdsweep.planning.start import Given, Start
+from qdsweep.records.paths import Results
 from qdsweep.sweep.groups import group_columns
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
@@ -67,6 +69,11 @@ def test_an_argument_of_a_class_keeps_its_name(plugins):
     own = compose({**BASE, "domain": "scaled:Scaled"}, {"mutation_scale": 2.0, "env_steps": 7})
     assert own.domain.arguments == {"mutation_scale": 2.0, "env_steps": 7}
     assert (own.domain.step, own.budget) == (None, {"iterations": 3})
+
+    both = ("scaled:Scaled", "domain.arguments.mutation_scale", "domain.step")
+    for named in ({"type": "scaled:Scaled"}, {"preset": "scaled:Scaled"}):
+        with refused(*both):
+            compose({**BASE, "domain": {**named, "mutation_scale": 2.0}})
 
 
 @pytest.mark.parametrize(
@@ -135,3 +142,25 @@ def test_set_takes_them(tmp_path: Path):
     qdsweep("run", "pole.yaml", *keys, "--out", folder, cwd=tmp_path)
     expected = compose({**POLE, "steps": 60}, {"step": 0.3})
     assert compose(str(folder / "config.yaml")) == expected
+
+
+@pytest.mark.parametrize("swept", ["mutation_scale", "domain.mutation_scale", "step"])
+@pytest.mark.parametrize("name", ["mutation_scale", "step", "domain.step"])
+def test_the_sweep_file_names_a_swept_key_by_any_of_its_names(in_own_folder, swept, name):
+    data = {
+        "name": "a",
+        "experiment": BASE,
+        "sweep": f"::: {swept} 0.1 0.5 ::: batch_size 8 16",
+        "exclude": [f"{name}=0.5, batch_size=8"],
+        "figures": {"names": {name: "$\\sigma$"}, "encode": {"color": name}, "facets": name},
+        "tables": {"columns": [name, "qd_score"]},
+        "published": [
+            {"where": {name: 0.1, "batch_size": 8}, "metric": "coverage", "mean": 0.5}
+            | {"tolerance": 0.1, "source": "a paper"}
+        ],
+    }
+    write_yaml(in_own_folder / "a.yaml", data)
+    settings = Start(Results(Path("results")), Given({}, files=["a.yaml"])).settings
+    figures = settings.figures
+    assert list(figures.names) == settings.tables.columns[:1] == [figures.facets] == [swept]
+    assert figures.encode.color == swept and swept in settings.published[0].where

@@ -1,9 +1,11 @@
 """YAML 1.2, in files and in the values of a sweep."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.files import read_yaml
@@ -48,6 +50,17 @@ def test_values_of_a_sweep(text: str, value: object):
 )
 def test_a_value_is_read_again_from_its_text(value: object):
     assert typed(value_text(value)) == value
+
+
+def test_a_fifo_is_refused_and_not_waited_for(in_own_folder: Path):
+    os.mkfifo("a.yaml")
+    with refused("a.yaml", "regular file"):
+        read_yaml(Path("a.yaml"))
+
+
+def test_a_quoted_merge_key_is_a_text(in_own_folder: Path):
+    Path("a.yaml").write_text("a: {'<<': 1}\n")
+    assert read_yaml(Path("a.yaml")) == {"a": {"<<": 1}}
 
 
 def test_yaml_nan_anchors_and_unicode(in_own_folder: Path):

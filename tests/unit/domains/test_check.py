@@ -31,6 +31,30 @@ def test_check_rows_finds_broken_promises(plugins, line, names):
         check_rows(make(type="mine_four:Good"))
 
 
+@pytest.mark.parametrize(
+    ("returned", "names"),
+    [
+        ("solutions[:, 0], solutions[:, :1]", ("tuple", "Evaluation(objective, measures)")),
+        ("None", ("NoneType", "Evaluation(objective, measures)")),
+        ("{'objective': solutions[:, 0]}", ("dict", "Evaluation(objective, measures)")),
+        ("Evaluation(['high'] * len(solutions), solutions[:, :1])", ("objective", "<U4")),
+        ("Evaluation(None, solutions[:, :1])", ("objective", "object")),
+        ("Evaluation(solutions[:, 0], [[0], *[[0, 1]] * 23])", ("measures", "lengths")),
+        ("Evaluation(solutions[:, 0], solutions[:, :1], None)", ("Good.evaluate", "TypeError")),
+        ("Evaluation(solutions[:, 0], solutions[:, 9:10])", ("measures", "(24, 0)", "(24, 1)")),
+        ("solutions[9:, 99]", ("IndexError", "mine_back.py, line 14")),
+        ("np.linalg.inv(solutions)", ("LinAlgError", "mine_back.py, line 14")),
+        ("Evaluation(solutions[:, 0], solutions[:, : 1 if len(solutions) > 23 else one])",
+         ("NameError", "mine_back.py, line 14")),
+    ],
+)  # fmt: skip
+def test_what_evaluate_must_return_is_named(plugins, returned, names):
+    good = "Evaluation(solutions[:, 0], solutions[:, :1])"
+    plugins("mine_back", GOOD.replace(f"return {good}", f"return {returned}"))
+    with refused("Good", *names):
+        check_rows(make(type="mine_back:Good"))
+
+
 def test_check_reports_the_cost_and_measures_out_of_range(plugins):
     plugins("mine_wide", GOOD)
     findings = check_rows(make(type="mine_wide:Good"))  # 1 + 3 * N(0, 1) in a range of 0 to 1
@@ -53,7 +77,11 @@ def test_check_rows_finds_a_wrong_gradient():
 
 @pytest.mark.parametrize(
     ("line", "code", "names"),
-    [("__import__('os')._exit(0)", 2, ("mine:Good", "0")), ("print('hello')", 0, ("hello",))],
+    [
+        ("__import__('os')._exit(0)", 2, ("mine:Good", "0")),
+        ("print('hello')", 0, ("hello",)),
+        ("self.__dict__[0]", 2, ("Good", "KeyError: 0", "mine.py, line 14")),
+    ],
 )
 def test_the_command_survives_a_domain_that_prints_or_ends_its_process(
     plugins, capsys, line, code, names
@@ -63,3 +91,9 @@ def test_the_command_survives_a_domain_that_prints_or_ends_its_process(
     printed = capsys.readouterr()
     names_all(printed.err, *names)
     assert ("mine:Good" in printed.out) == (code == 0) and "hello" not in printed.out
+
+
+def test_an_error_of_the_constructor_is_reported_with_its_line(plugins, capsys):
+    plugins("mine", GOOD.replace("self.solution_dim = d", "self.solution_dim = d / 0"))
+    assert main(["check", "mine:Good"]) == 2
+    names_all(capsys.readouterr().err, "mine:Good: ", "ZeroDivisionError", "mine.py, line 12")

@@ -1,5 +1,7 @@
 """A refused setting of a sweep is reported with the file of its key."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 from refusals import refused
@@ -8,7 +10,8 @@ from support import TINY
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
-from qdsweep.planning.start import key_sources, read_sweep
+from qdsweep.planning.start import Given, Start, key_sources, read_sweep
+from qdsweep.records.paths import Results
 from qdsweep.sweep.runs import table_of_runs
 
 
@@ -53,3 +56,35 @@ def test_workers_that_an_engine_cannot_have_are_refused():
         serial.with_workers(4, "mine")
     assert serial.with_workers(1, "mine") == serial
     assert Cluster().with_workers(4, "local").engine_name == "processes"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1e3", "1000.0"), ("007", "7"), ("0x1f", "31"), ("1.50", "1.5"), ("2026", ""), ("1.5", "")],
+)
+def test_a_name_that_yaml_reads_as_another_number_is_refused(in_own_folder, text, number):
+    """Its folder in results/sweeps/ would have the name of the number."""
+    data = yaml.safe_dump({"experiment": TINY})
+    (in_own_folder / "a.yaml").write_text(f"name: {text}\n{data}")
+    if number:
+        with refused("a.yaml: ", f"name = {text}", number, f'"{text}"'):
+            read_sweep({}, (), ["a.yaml"])
+        (in_own_folder / "a.yaml").write_text(f'name: "{text}"\n{data}')
+    assert read_sweep({}, (), ["a.yaml"]).name == text
+
+
+def test_a_number_in_place_of_a_text_is_refused_with_the_remedy(in_own_folder):
+    data = {"name": "a", "experiment": TINY, "figures": {"names": {"seed": 1.0}}}
+    (in_own_folder / "a.yaml").write_text(yaml.safe_dump(data))
+    with refused("a.yaml: ", "figures.names.seed = 1.0", "quotes"):
+        read_sweep({}, (), ["a.yaml"])
+
+
+@pytest.mark.parametrize("place", ["results", "results/sweeps/a/plots", "results/sweeps/a/logs"])
+def test_a_file_in_the_place_of_a_folder_is_named(in_own_folder, place):
+    data = {"name": "a", "experiment": TINY}
+    (in_own_folder / "a.yaml").write_text(yaml.safe_dump(data))
+    (in_own_folder / place).parent.mkdir(parents=True, exist_ok=True)
+    (in_own_folder / place).touch()
+    with refused(f"{place} is a file"):
+        Start(Results(Path("results")), Given({}, files=["a.yaml"]))

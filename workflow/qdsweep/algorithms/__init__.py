@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.plugin import load_plugin
 from qdsweep.config.requirements import require_packages_of
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 
 if TYPE_CHECKING:  # the libraries are imported with the family that needs them
     from qdsweep.algorithms.base import Algorithm
@@ -54,8 +54,6 @@ def try_changes(experiment: Experiment, domain: "Domain", shared: Path | None) -
     """
     if not experiment.schedule:
         return
-    from qdsweep.algorithms.own import raised
-
     made = make_algorithm(experiment, domain, shared)
     for change in experiment.schedule:
         for key, value in change.set.items():

@@ -19,14 +19,13 @@ import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.algorithms.base import Algorithm, Candidates
-from qdsweep.algorithms.own import raised
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.plugin import load_plugin
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Domain
-from qdsweep.errors import BadInput
+from qdsweep.domains.base import Domain, evaluated
+from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
 from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.archive import archive_digest
@@ -175,13 +174,16 @@ class _Check:
         size = getattr(self.domain, "context_dim", None)
         context = () if size is None else (np.zeros(size),)
         options = {"experience": True} if candidates.experience else {}
-        evaluation = self.domain.evaluate(solutions, seeds, *context, **options)
+        evaluation = self._call(
+            "evaluate of the domain",
+            lambda: evaluated(self.domain.evaluate(solutions, seeds, *context, **options)),
+        )
         jacobian = None
         if candidates.gradients:
             jacobian = self.domain.jacobian(candidates.solutions)  # type: ignore[attr-defined]
         evaluation = evaluation._replace(jacobian=jacobian, tally=None)
-        evaluated = candidates._replace(seeds=seeds)
-        self._call(f"tell, {where},", lambda: algorithm.tell(evaluated, evaluation))
+        asked = candidates._replace(seeds=seeds)
+        self._call(f"tell, {where},", lambda: algorithm.tell(asked, evaluation))
 
     def digest(self, algorithm: Algorithm) -> str:
         """Checks metrics and archive, and returns the digest of the archive."""

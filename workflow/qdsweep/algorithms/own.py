@@ -1,9 +1,7 @@
 """Calls of a user's class or function, `module:name`: its arguments and its errors."""
 
 import inspect
-import traceback
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from qdsweep.algorithms.base import Fields
@@ -11,7 +9,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 
 
 def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dict[str, Any]:
@@ -72,15 +70,6 @@ def call_own(
         raise
     except (Exception, SystemExit) as error:
         raise BadInput(f"{where}: {target} cannot be made: {raised(error)}") from error
-
-
-def raised(error: BaseException) -> str:
-    """Returns the text of an error in a user's code, with the line of code that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not {"site-packages", "qdsweep"} & set(Path(f.filename).parts)]
-    frame = (own or list(frames))[-1]
-    place = f"{frame.filename}, line {frame.lineno}: {frame.line}"
-    return f"{type(error).__name__}: {error} ({place})"
 
 
 def _takes(function: Any) -> tuple[list[str], bool]:

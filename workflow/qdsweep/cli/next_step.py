@@ -18,6 +18,8 @@ def next_step() -> Iterator[str]:
     Raises:
         BadInput: config/config.yaml, or the plan of the last sweep, is wrong.
     """
+    if Path("qdsweep.py").exists():
+        yield "qdsweep.py: Snakemake would import this file in place of qdsweep. Rename it."
     results = Results(Path("results"))
     if Path(_CONFIG).exists():
         from qdsweep.planning.start import Given, Start
@@ -28,6 +30,7 @@ def next_step() -> Iterator[str]:
             "qdsweep plan": "show what would be computed, and its cost",
             "snakemake --cores all" if has_rules else "qdsweep sweep": "start or resume the sweep",
         }
+        yield from start.damaged()
         yield from _state(start.folder, *start.left, steps)
     elif sweeps := results.known_sweeps():
         from qdsweep.records.progress import read_standings

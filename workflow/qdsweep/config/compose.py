@@ -31,6 +31,7 @@ from qdsweep.config.keys import (
     resolve,
     with_alias,
 )
+from qdsweep.config.plugin import parameters
 from qdsweep.errors import BadInput
 
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
@@ -66,10 +67,17 @@ class _Draft:
                 old.clear()
                 self.sources = {k: v for k, v in self.sources.items() if k[: len(path)] != path}
             own = aliases_in(path)
+            target = str(value.get("type", old.get("type") if isinstance(old, dict) else None))
             for key, item in value.items():
                 if key in own and own[key] in value:
                     both = f"{dotted((*path, own[key]))} and {dotted((*path, key))}"
                     raise BadInput(f"{source}: {both} are one key; write one of them")
+                if key in own and key in (parameters(target)[0] if ":" in target else ()):
+                    raise BadInput(
+                        f"{source}: {dotted((*path, key))}: {target} has an argument {key}. Write "
+                        f"{dotted((*path, 'arguments', key))} for it, or "
+                        f"{dotted((*path, own[key]))} for the key of qdsweep"
+                    )
                 self.put((*path, own.get(key, str(key))), item, source)
             return
         node: Any = self.data

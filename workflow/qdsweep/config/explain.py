@@ -79,6 +79,8 @@ def _line(
         )
     message = re.sub(r"^\w+ should ", "should ", message).replace(" after validation", "")
     message = message.replace("a valid array", "a list").replace("an object", "a mapping")
+    if kind == "string_type" and isinstance(value, int | float):
+        message = "should be text in quotes"
     if kind == "literal_error" and isinstance(value, str):
         options = re.findall(r"'([^']*)'", message)
         message = nearest(value, options) + message

@@ -62,17 +62,15 @@ class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoa
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            problem = ""
             if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key is not plain text", key_node.start_mark
-                )
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None,
-                    None,
-                    f"the key {quoted(key)} appears twice. Leave one out",
-                    key_node.start_mark,
-                )
+                problem = "a key is not plain text"
+            elif key in seen:
+                problem = f"the key {quoted(key)} appears twice. Leave one out"
+            elif key == "<<" and not key_node.style:  # quoted, it is a text
+                problem = "YAML 1.2 has no merge keys (<<). Write out the keys that it would copy"
+            if problem:
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -137,23 +135,50 @@ def read_yaml(path: Path) -> dict[str, Any]:
         BadInput: The file is missing, unreadable, not YAML or not a mapping.
     """
     try:
+        if path.exists() and not path.is_file():  # a fifo, which may never end
+            raise OSError("it is not a regular file")
         text = path.read_text(encoding="utf-8")
-    except UnicodeError as error:
-        raise BadInput(f"{path}: cannot be read, it should be UTF-8 text ({error})") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise BadInput(
+            f"{path}, line {line}: the byte {error.object[error.start]:#x} is not UTF-8. Save the "
+            "file as UTF-8"
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"{path}: cannot be read ({reason}); a YAML file is expected") from None
+    if "\0" in text[:2]:
+        raise BadInput(f"{path}: it looks like UTF-16. Save the file as UTF-8")
     try:
         if len(text) > _HARMLESS or "*" in text:
             _refuse_bomb(text)
         data = yaml.load(text, Loader=_Loader)
         json.dumps(data)  # refuses dates, other objects, and a list that contains itself
     except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:
-        reason = str(error).replace('in "<unicode string>", ', "")
+        reason = _tab(text, error) or str(error).replace('in "<unicode string>", ', "")
         raise BadInput(f"{path}: not valid YAML: {reason}") from None
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+    if not isinstance(data, dict):
         raise BadInput(f"{path}: a mapping of keys to values was expected")
+    for key in data:
+        if not isinstance(key, str):
+            key = json.dumps(key)
+            raise BadInput(f'{path}: the key {key} is not text. Write it in quotes: "{key}"')
     return data
+
+
+def _tab(text: str, error: Exception) -> str:
+    """Returns the reason of an error in a line that is indented with a tab; else nothing."""
+    mark = getattr(error, "problem_mark", None)
+    lines = text.splitlines()
+    number = len(lines) if mark is None else mark.line
+    if number < len(lines) and re.match(r"\s*\t", lines[number]):
+        return f"line {number + 1} is indented with a tab. Indent it with spaces"
+    return ""
+
+
+def read_text_value(path: Path, key: str) -> str:
+    """Returns the value of a key of a YAML mapping as it is written there, such as 1e3."""
+    return str(yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)[key])
 
 
 def _refuse_bomb(text: str) -> None:

@@ -178,6 +178,17 @@ def aliases_in(path: Path) -> dict[str, str]:
     return {name: str(key[-1]) for name, key in ALIASES.items() if key[:-1] == path}
 
 
+def column_of(name: str, columns: Sequence[str]) -> str:
+    """Returns the swept parameter that a name is another name of; else the name itself."""
+    if name in columns:
+        return name
+    for alias, key in ALIASES.items():
+        names = {alias, key[-1], dotted((*key[:-1], alias)), dotted(key)}
+        if name in names:
+            return next((column for column in columns if column in names), name)
+    return name
+
+
 # A key with an alias -> the same with the alias, both as a user writes them.
 ALIASED = {dotted(key): dotted((*key[:-1], name)) for name, key in ALIASES.items()}
 

@@ -14,29 +14,24 @@ from pathlib import Path
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import PRESETS, nearest
+from qdsweep.config.files import HOME, PRESETS, nearest
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
 
-_ENGINE = "`make extras` installs it (envs/{0}.lock); for an image: EXTRAS={0} containers/build.sh"
-_RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
-# The beginning of a part of a module's name -> remedy.
-_REMEDIES = {
-    "ale_py": (
-        "`make extras` installs it (envs/atari.lock), as does pip install 'qdsweep[atari]' (the "
-        "Arcade Learning Environment, under the GPL-2.0); for an image: EXTRAS=atari "
-        "containers/build.sh"
-    ),
-    "stable_baselines3": _RL,
-    "torch": _RL,
-    "ray": _ENGINE.format("ray"),
-    "mpi4py": _ENGINE.format("mpi"),
-    "optuna": "`make extras` installs it (envs/search.lock)",
-    "mujoco": "pip install 'qdsweep[mujoco]', under Python 3.11 to 3.13: it has no wheel for 3.14",
+# The beginning of a part of a module's name -> the extra of qdsweep that has it, and a note.
+_EXTRAS = {
+    "ale_py": ("atari", " (the Arcade Learning Environment, under the GPL-2.0)"),
+    "stable_baselines3": ("rl", ""),
+    "torch": ("rl", ""),
+    "ray": ("ray", ""),
+    "mpi4py": ("mpi", ""),
+    "optuna": ("search", ""),
+    "mujoco": ("mujoco", " under Python 3.11 to 3.13: it has no wheel for 3.14"),
     "pybullet": (
-        "`make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "
-        "pybullet_envs_gymnasium` compiles it"
+        "pybullet",
+        " for Python 3.11 on x86-64 Linux, elsewhere `pip install pybullet_envs_gymnasium` "
+        "compiles it",
     ),
 }
 
@@ -58,11 +53,20 @@ def require_libraries() -> None:
         )
 
 
+def install(extra: str) -> str:
+    """Returns the command that installs an extra: of make in a clone, else of pip."""
+    if extra == "mujoco" or not (HOME / "Makefile").exists():
+        return f"`pip install 'qdsweep[{extra}]'`"
+    return "`make rl`" if extra == "rl" else "`make extras`"
+
+
 def remedy(name: str) -> str:
     """Returns how a package is installed, behind a semicolon; nothing where that is unknown."""
-    for part, words in _REMEDIES.items():
+    for part, (extra, note) in _EXTRAS.items():
         if re.search(rf"(^|[.:]){part}([.:_]|$)", name):
-            return f"; {words}"
+            image = f"; for an image: EXTRAS={extra} containers/build.sh"
+            command = install(extra)
+            return f"; {command} installs it{note}{image * command.startswith('`make')}"
     return ""
 
 

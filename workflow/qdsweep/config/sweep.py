@@ -1,11 +1,13 @@
 """The sweep file: experiment, values, cluster and report."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from qdsweep.config.base import Model
+from qdsweep.config.keys import column_of
 from qdsweep.config.search import Search
 from qdsweep.metrics import RANK
 
@@ -215,6 +217,29 @@ class SweepFile(Model):
             "tables and figures show next to the runs of the sweep"
         ),
     )
+
+    def with_columns(self, columns: Sequence[str]) -> "SweepFile":
+        """Returns a copy that names swept parameters as the sweep does, and not by other names."""
+
+        def named(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {column_of(name, columns): value for name, value in values.items()}
+
+        def column(name: str | None) -> str | None:
+            return name and column_of(name, columns)
+
+        figures = {
+            "names": named(self.figures.names),
+            "encode": Encode(**{key: column(name) for key, name in self.figures.encode}),
+            "facets": column(self.figures.facets),
+        }
+        update = {
+            "figures": self.figures.model_copy(update=figures),
+            "tables": Tables(columns=[column_of(name, columns) for name in self.tables.columns]),
+            "published": [
+                entry.model_copy(update={"where": named(entry.where)}) for entry in self.published
+            ],
+        }
+        return self.model_copy(update=update)
 
     @property
     def staged_search(self) -> Search | None:

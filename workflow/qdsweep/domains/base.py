@@ -1,6 +1,6 @@
 """The interface of a domain: the objective and the measures of a batch of solutions."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,3 +166,32 @@ class Domain(Protocol):
             The results, row by row.
         """
         ...
+
+
+def evaluated(result: Any) -> Evaluation:
+    """Returns what `Domain.evaluate` has returned.
+
+    Raises:
+        TypeError: It is not an `Evaluation`.
+    """
+    if not isinstance(result, Evaluation):
+        raise TypeError(
+            f"evaluate returned a {type(result).__name__}; "
+            "return qdsweep.domains.base.Evaluation(objective, measures)"
+        )
+    return result
+
+
+def real_numbers(name: str, values: Any) -> NDArray:
+    """Returns a part of an `Evaluation` as an array.
+
+    Raises:
+        TypeError: It is not an array of real numbers.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise TypeError(f"{name} has rows of different lengths") from None
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} contains {array.dtype}, not real numbers")
+    return array

@@ -4,8 +4,7 @@ import inspect
 import math
 import sys
 import time
-import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 from qdsweep.config.compose import read_domain
 from qdsweep.config.domain import Plugin
 from qdsweep.config.plugin import load_class
-from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
+from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds, evaluated, real_numbers
 from qdsweep.domains.experience import check_experience
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
 
 # Names that pyribs' archives and qdsweep reserve.
@@ -58,19 +57,21 @@ def require_domain(domain: Any, target: str) -> None:
     """
     attributes = {
         "solution_dim": ("the number of parameters, an int of at least 1", _is_dim),
-        "measures": ("a dict from a measure's name to (lower, upper)", _are_ranges),
-        "objective_range": ("(lowest, best)", _is_range),
-        "fields": ("a dict from an extra field's name to its shape ({} for none)", _are_shapes),
+        "measures": ("a dict from a measure's name to (lower, upper)", _has_entries),
+        "objective_range": ("(lowest, best), two finite numbers in this order", _is_range),
+        "fields": ("a dict from an extra field's name to its shape ({} for none)", _is_dict),
         "evaluate": ("a method evaluate(solutions, seeds)", callable),
     }
     missing = object()
     problems = []
     for name, (meaning, fits) in attributes.items():
-        value = getattr(domain, name, missing)
+        value: Any = getattr(domain, name, missing)
         if value is missing:
             problems.append(f"{name} is missing: {meaning}")
         elif not fits(value):
             problems.append(f"{name} = {value!r} is not {meaning}")
+        elif name in ("measures", "fields"):
+            problems += _faulty_entries(name, value)
     if problems:
         raise BadInput(f"{target} is not a domain: " + "; ".join(problems))
 
@@ -87,14 +88,24 @@ def _is_range(value: Any) -> bool:
         return False
 
 
-def _are_ranges(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) > 0 and all(map(_is_range, value.values()))
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
-def _are_shapes(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(shape, tuple) and name not in _TAKEN for name, shape in value.items()
-    )
+def _has_entries(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) > 0
+
+
+def _faulty_entries(name: str, entries: dict[Any, Any]) -> Iterator[str]:
+    """Yields the faults in `measures` or `fields`."""
+    for key, value in entries.items():
+        if name == "measures" and not _is_range(value):
+            order = "(lower, upper), two finite numbers in this order"
+            yield f"measures: {key!r} = {value!r} is not {order}"
+        elif name == "fields" and key in _TAKEN:
+            yield f"fields: {key!r} is a name that qdsweep needs; take another one"
+        elif name == "fields" and not isinstance(value, tuple):
+            yield f"fields: {key!r} = {value!r} is not a shape, such as (3,), or () for a number"
 
 
 _TIMES = 3
@@ -171,15 +182,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     solutions = x0 + step * rng.normal(size=(batch, domain.solution_dim))
     seeds = rng.integers(2**32, size=batch, dtype=np.uint32)
     before = solutions.copy()
-    try:
-        result = domain.evaluate(solutions, seeds)
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise BadInput(
-            f"{name}.evaluate raised {type(error).__name__}: {error} "
-            f"({place.filename}, line {place.lineno}: {place.line})"
-        ) from error
-    whole = _columns(domain, result, batch)
+    whole = _evaluate(domain, solutions, seeds)
     if not np.array_equal(before, solutions):
         raise BadInput(f"{name}.evaluate changes its argument `solutions`; copy it")
     times = []  # repetitions of one batch; the shortest is the least disturbed
@@ -213,7 +216,13 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
 
 
 def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:
-    return _columns(domain, domain.evaluate(solutions, seeds), len(solutions))
+    try:
+        result = evaluated(domain.evaluate(solutions, seeds))
+        return _columns(domain, result, len(solutions))
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(f"{type(domain).__name__}.evaluate: {raised(error)}") from error
 
 
 def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
@@ -231,16 +240,17 @@ def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
             f"{sorted(domain.fields)}"
         )
     for key, shape in expected.items():
-        if np.shape(columns[key]) != shape:
+        columns[key] = real_numbers(key, columns[key])
+        if columns[key].shape != shape:
             raise BadInput(
-                f"{name}.evaluate: {key} of {n} solutions has the shape {np.shape(columns[key])}; "
+                f"{name}.evaluate: {key} of {n} solutions has the shape {columns[key].shape}; "
                 f"it should be {shape}"
             )
     for key in ("objective", "measures"):
         if not np.isfinite(columns[key]).all():
             row = int(np.argwhere(~np.isfinite(columns[key]))[0][0])
             raise BadInput(f"{name}.evaluate: {key} of solution {row} is {columns[key][row]}")
-    return {key: np.asarray(values) for key, values in columns.items()}
+    return columns
 
 
 # Causes of different bits, and remedies.

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.algorithms.base import Arrays
-from qdsweep.algorithms.own import raised
 from qdsweep.config.episodes import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
@@ -18,7 +17,7 @@ from qdsweep.domains.episodes import episode_seeds
 from qdsweep.elites.film import Shot, filming, with_text, write_gif
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 from qdsweep.experiment.elite import Elite, context_for, said
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import evaluation_seeds

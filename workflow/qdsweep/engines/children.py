@@ -11,23 +11,26 @@ import pickle
 import queue
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import traceback
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from qdsweep.domains import import_libraries
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
 from qdsweep.engines.worker import Evaluator, Order
-from qdsweep.host.process import die_with_parent
+from qdsweep.host.process import die_with_parent, ending
 from qdsweep.host.signals import SIGNALS, ignore_signals
 
 # The interval of checks whether a silent worker is alive [s]. Its connection may stay open after
 # its death, because processes that it has forked hold its end.
 LOOK_SECONDS = 1.0
+# The pid and the exit code of a worker that has ended.
+_REPORT = struct.Struct("!ii")
 
 
 class Children:
@@ -48,6 +51,7 @@ class Children:
         places = range(1, number + 1)
         self._connections = {place: self._start(place) for place in places}
         self._pids: dict[int, int] = {}
+        self._codes: dict[int, int] = {}  # exit codes, by the pid
         for place in places:
             self._idle.put(place)
 
@@ -103,12 +107,25 @@ class Children:
             return connection.recv_bytes()
         except (OSError, EOFError):
             self._connections[place].close()
-            self._pids.pop(place, None)
+            how = self._ending(self._pids.pop(place, 0))
             with contextlib.suppress(OSError):  # all workers are being ended
                 self._connections[place] = self._start(place)
-            raise WorkerLost(f"{self._name} {place}") from None
+            raise WorkerLost(f"{self._name} {place}{f' ({how})' * bool(how)}") from None
         finally:
             self._idle.put(place)
+
+    def _ending(self, pid: int) -> str:
+        """Returns how a worker has ended; empty where the process that forked it does not know."""
+        with self._lock:
+            while pid not in self._codes:
+                if self._is_closed or not wait([self._control], LOOK_SECONDS):
+                    return ""
+                report = self._control.recv(_REPORT.size, socket.MSG_WAITALL)
+                if len(report) < _REPORT.size:
+                    return ""
+                ended, code = _REPORT.unpack(report)
+                self._codes[ended] = code
+            return ending(self._codes.pop(pid))
 
     def close(self) -> None:
         """Ends the workers and their child processes, also in the middle of an evaluation."""
@@ -143,7 +160,14 @@ def _fork(control: socket.socket) -> None:
     """Forks a worker for each connection that arrives, until the other side has ended."""
     with contextlib.suppress(Exception):  # the worker itself reports it
         import_libraries(pickle.load(sys.stdin.buffer))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the workers
+
+    def report(*_: object) -> None:
+        with contextlib.suppress(OSError):  # no worker is left, or too many reports wait
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                code = os.waitstatus_to_exitcode(ended[1])
+                control.send(_REPORT.pack(ended[0], code), socket.MSG_DONTWAIT)
+
+    signal.signal(signal.SIGCHLD, report)
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:

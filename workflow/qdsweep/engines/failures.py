@@ -1,6 +1,7 @@
 """Finds the row of a failed evaluation. The run then stops or scores the row (`on_failure`)."""
 
 import os
+import re
 import socket
 import time
 import traceback
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Domain, Evaluation, Floats
+from qdsweep.domains.base import Domain, Evaluation, Floats, evaluated, real_numbers
 from qdsweep.domains.experience import find_fault, read_record
 from qdsweep.engines.base import Batch, Failure, Outcome
-from qdsweep.errors import QdsweepError
+from qdsweep.errors import QdsweepError, raised
 
 # A part that has lost this many workers (out of memory, a crash in C) ends the run.
 MAX_LOSSES = 3
@@ -54,13 +55,19 @@ class WorkerLost(Exception):
 
 
 class WorkerDied(QdsweepError):
-    """Restarted workers die again."""
+    """Restarted workers die again.
 
-    def __init__(self, losses: int, row: int) -> None:
+    Attributes:
+        is_crash: Whether the last one ended its process or crashed, and was not killed.
+    """
+
+    def __init__(self, losses: int, row: int, lost: str) -> None:
         super().__init__(
             f"a worker died {losses} times in one batch (while it evaluated solutions {row} and "
-            "later). Usual causes: out of memory, a crash in a library of the domain, os._exit"
+            f"later), at last {lost}. Usual causes: out of memory, a crash in a library of the "
+            "domain, os._exit"
         )
+        self.is_crash = re.search(r"\((exit code|SIG(?!KILL|TERM))", lost) is not None
 
 
 def evaluate_safely(
@@ -83,7 +90,7 @@ def evaluate_safely(
         result = evaluate(domain, batch)
         problem = find_problem(domain, batch, result)
     except (Exception, SystemExit) as error:
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        problem = " ".join(raised(error).split())
         trace = traceback.format_exc()
     else:
         if problem is None:
@@ -123,12 +130,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     wanted: dict[str, Any] = {"experience": True} if batch.experience else {}
     if batch.exploration is not None:
         wanted["exploration"] = batch.exploration
-    result = domain.evaluate(solutions, batch.seeds, *context, **wanted)
-    if not isinstance(result, Evaluation):
-        raise TypeError(
-            f"evaluate returned a {type(result).__name__}; "
-            "return qdsweep.domains.base.Evaluation(objective, measures)"
-        )
+    result = evaluated(domain.evaluate(solutions, batch.seeds, *context, **wanted))
     jacobian = domain.jacobian(solutions) if batch.gradients else None  # type: ignore[attr-defined]
     # Every part is float64. Otherwise the first part would decide the type of the batch.
     return Evaluation(
@@ -143,10 +145,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
 
 
 def _floats(name: str, values: Any) -> Floats:
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} contains {array.dtype}, not real numbers")
-    return array.astype(np.float64)
+    return real_numbers(name, values).astype(np.float64)
 
 
 def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None:

@@ -206,9 +206,9 @@ class Pool:
             part = running.pop(future)
             try:
                 answer = future.result()
-            except WorkerLost:
+            except WorkerLost as error:
                 self._parts.give_back(part)  # another worker evaluates it with the same seeds
-                _note_loss(losses, part.start)
+                _note_loss(losses, part.start, str(error))
                 continue
             self._lonely_since = None
             self._log(answer)
@@ -270,14 +270,14 @@ class Pool:
         self._executor.close()
 
 
-def _note_loss(losses: dict[int, tuple[int, float]], row: int) -> None:
+def _note_loss(losses: dict[int, tuple[int, float]], row: int, lost: str) -> None:
     count, last = losses.get(row, (0, -INCIDENT_SECONDS))
     now = time.monotonic()
     if now - last < INCIDENT_SECONDS:
         return
     losses[row] = count + 1, now
     if count + 1 == MAX_LOSSES:
-        raise WorkerDied(MAX_LOSSES, row)
+        raise WorkerDied(MAX_LOSSES, row, lost)
 
 
 # Long enough to make the cost of parts negligible, short enough to save often and stop at once [s].

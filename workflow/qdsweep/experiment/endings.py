@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
-from qdsweep.errors import QdsweepError, StorageError
+from qdsweep.errors import QdsweepError, StorageError, raised
 from qdsweep.experiment.run_log import start_log
 from qdsweep.experiment.stop import Interrupted
 from qdsweep.files import atomic
@@ -34,7 +34,9 @@ def cause_of(error: BaseException) -> str:
     """Returns the cause of a run's end: stopped, memory, workers, storage or failure."""
     if isinstance(error, Interrupted):
         return "stopped"
-    if isinstance(error, MemoryError | WorkerDied):
+    if isinstance(error, WorkerDied):
+        return "failure" if error.is_crash else "memory"
+    if isinstance(error, MemoryError):
         return "memory"
     if isinstance(error, NoWorkers):
         return "workers"
@@ -54,7 +56,9 @@ def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> Non
     cause = cause_of(error)
     stops = read_last_stop(files).memory_stops + (cause == "memory")
     iteration = read_status(files).iterations
-    stop = LastStop(cause, stops, iteration, str(error), fingerprint)
+    unexpected = cause == "failure" and not isinstance(error, QdsweepError)
+    message = raised(error) if unexpected else str(error)
+    stop = LastStop(cause, stops, iteration, message, fingerprint)
     write_last_stop(files, stop)
     if cause in CURABLE:
         return

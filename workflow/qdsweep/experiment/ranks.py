@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
+from qdsweep.config.requirements import install
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import write_text
 from qdsweep.host.process import RANKS, die_with_parent, which
@@ -21,7 +22,7 @@ from qdsweep.records.paths import RunDir
 
 # A file of state/ with the exit code of rank 0, because srun returns another one after MPI's Abort.
 EXIT_CODE = "exit_code"
-INSTALL = "`make extras` installs mpi4py and an MPI"
+INSTALL = f"{install('mpi')} installs mpi4py and an MPI"
 
 
 def start_ranks(cluster: Cluster, run: Path) -> int:

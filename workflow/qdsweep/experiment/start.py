@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.requirements import check_installed, require_packages_of
-from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
+from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError, raised
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole
@@ -165,9 +165,7 @@ def _locked(
         raise
     except Exception as error:
         log.exception("an unexpected error:")
-        raise QdsweepError(
-            f"{type(error).__name__}: {error} (the traceback is in {files.log})"
-        ) from error
+        raise QdsweepError(f"{raised(error)}; the traceback is in {files.log}") from error
     finally:
         shutil.rmtree(files.connection.parent, ignore_errors=True)  # also an earlier attempt's
         run.publish()

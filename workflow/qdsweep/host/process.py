@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 
 
 def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
@@ -42,6 +42,18 @@ def which(program: str) -> str | None:
     return shutil.which(program, path=path)
 
 
+def ending(code: int) -> str:
+    """Returns how a process has ended, such as `exit code 3` or SIGSEGV.
+
+    Args:
+        code: As in `subprocess`, or with 128 more than the number of a signal, as a shell has it.
+    """
+    for number in (-code, code - 128):
+        with contextlib.suppress(ValueError):
+            return signal.Signals(number).name
+    return f"exit code {code}"
+
+
 def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str:
     """Runs a module in a separate process, and returns its answer; see `answer`.
 
@@ -61,12 +73,13 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
         capture_output=True,
         text=True,
     )
-    if done.returncode == BadInput.exit_code and done.stdout:
-        raise BadInput(done.stdout.strip())
+    if done.returncode and done.stdout:
+        is_refusal = done.returncode == BadInput.exit_code
+        raise BadInput(f"{f'{name}: ' * (not is_refusal)}{done.stdout.strip()}")
     if done.returncode or not done.stdout:
         last = " ".join(done.stderr.strip().splitlines()[-1:])
         raise BadInput(
-            f"{name}: it ended its process with exit code {done.returncode}"
+            f"{name}: it ended its process with {ending(done.returncode)}"
             f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
         )
     sys.stderr.write(done.stderr)  # output and warnings of the process
@@ -77,7 +90,8 @@ def answer(check: Callable[[str], str]) -> int:
     """Checks the text on standard input; prints the answer, or the error.
 
     Args:
-        check: Is given standard input, and returns the answer, or raises BadInput.
+        check: Is given standard input, and returns the answer, or raises BadInput. Another error
+            is printed with the line of the user's code.
 
     Returns:
         The exit code.
@@ -88,6 +102,9 @@ def answer(check: Callable[[str], str]) -> int:
     except BadInput as error:
         print(error)
         return error.exit_code
+    except Exception as error:
+        print(raised(error))
+        return 1
     print(result)
     return 0
 

@@ -16,7 +16,7 @@ from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import METRICS, Metric
 from qdsweep.planning.outlook import unfinished
-from qdsweep.records.paths import Results
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
 from qdsweep.text import plural
@@ -49,6 +49,19 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
     for key, check in checks.items():
         with naming_file(sources, key):
             check(settings, sweep)
+
+
+def require_folders(sweep: SweepDir) -> None:
+    """Refuses a file in the place of a folder of results, which Snakemake would not name clearly.
+
+    Raises:
+        BadInput: The message names the file.
+    """
+    results, pictures = sweep.results, (sweep.archives, sweep.evolution, sweep.rollouts)
+    above = (results.path, results.runs, results.sweeps)
+    for path in (*above, sweep.path, sweep.tables, sweep.plots, *pictures, sweep.path / "logs"):
+        if path.is_file():
+            raise BadInput(f"{path} is a file, and results need a folder there. Move or remove it")
 
 
 def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:

@@ -1,40 +1,102 @@
 """Failed jobs of a start: no useless attempts, and a summary as the last lines on the terminal."""
 
+import logging
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from snakemake.jobs import Job
+from snakemake.logging import logger
 
 from qdsweep.config.files import shown
+from qdsweep.host.lock import may_be_alive
+from qdsweep.host.process import ending
 from qdsweep.planning.console import end_with, is_own
 from qdsweep.planning.jobs import RULES, failed_jobs
 from qdsweep.records.paths import RunDir
 from qdsweep.records.progress import KILLED
-from qdsweep.records.status import REMEDY, last_line, read_failure, read_last_stop, read_status
+from qdsweep.records.status import (
+    REMEDY,
+    LastStop,
+    Status,
+    last_line,
+    read_failure,
+    read_last_stop,
+    read_status,
+    write_failure,
+    write_last_stop,
+)
 from qdsweep.text import cut, plural
 
 _LISTED = 5
 _CAUSE = 160  # characters
+# Parts of the message of a failed evaluation: its beginning, and the code after the line's number.
+_WHICH = re.compile(r"^solution \d+ of the batch \([^)]*\): ")
+_CODE = re.compile(r"(, line \d+): .*\)$")
+# Snakemake's text of a run's process that has ended with an exit code, or by a signal.
+_ENDED = re.compile(
+    r"qdsweep .* launch (\S+) .*(?: exit status (\d+)| with <Signals\.(\w+):)", re.S
+)
+_CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 
 
 def stop_useless_attempts() -> None:
     """Makes a run that has failed since now, and would fail again, the last attempt at its job.
 
     Without this, Snakemake starts all attempts of its profile, and each ends at once. A run that
-    was stopped or killed keeps its attempts.
+    was stopped or killed keeps its attempts. One that crashed is tried again while it progresses.
     """
     start, usual = time.time(), getattr(Job, "restart_times", None)
     if not isinstance(usual, property):  # of another release of Snakemake
         return
+    endings: dict[str, str] = {}  # run -> how its process has ended
+    crashed_at: dict[str, int] = {}  # run -> its iterations then
+
+    def note(record: logging.LogRecord) -> bool:
+        if match := _ENDED.search(str(record.msg)):
+            endings[match[1]] = match[3] or ending(int(match[2]))
+        return True
 
     def restart_times(job: Job) -> Any:
-        fails = _is_of_run(job.rule.name) and _has_failed(RunDir(Path(job.log[0]).parent), start)
-        return 0 if fails else usual.__get__(job)
+        if not _is_of_run(job.rule.name):
+            return usual.__get__(job)
+        run = RunDir(Path(job.log[0]).parent)
+        how = endings.pop(run.name, "")
+        if _has_crashed(run, how, start):
+            status = read_status(run.state)
+            before = crashed_at.get(run.name)
+            crashed_at[run.name] = status.iterations
+            if how not in _CRASHES or before == status.iterations:
+                _write_crash(run, how, status)
+        return 0 if _has_failed(run, start) else usual.__get__(job)
 
+    logger.addFilter(note)
     Job.restart_times = property(restart_times)
+
+
+def _has_crashed(run: RunDir, how: str, since: float) -> bool:
+    """Returns whether a run's process has ended since then without a record of its own."""
+    if may_be_alive(run.state.lock):
+        return False
+    last = (read_status(run.state).attempts or [{}])[-1]
+    begun = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds")
+    is_recorded = "how" in last or str(last.get("started", "")) < begun
+    return how in _CRASHES or (how.startswith("exit") and not is_recorded)
+
+
+def _write_crash(run: RunDir, how: str, status: Status) -> None:
+    message = (
+        f"its process ended with {how} and no error of Python. Usual causes: os._exit, a crash of "
+        "a library of the domain"
+    )
+    identity = run.name.rsplit("-", 1)[-1]
+    stop = LastStop("failure", 0, status.iterations, message, identity)
+    write_last_stop(run.state, stop)
+    write_failure(run.state, stop, {})
 
 
 def _has_failed(run: RunDir, since: float) -> bool:
@@ -84,7 +146,8 @@ def summary(logs: Sequence[tuple[str, Path | None]], log: str) -> Iterator[str]:
         cause = _cause_of_run(run) if run else last_line(path)
         if run and not last_line(path):  # it was killed, and could not publish its log
             path = run.state.log
-        yield f"  {path}: {cut(cause.removeprefix('qdsweep: '), _CAUSE)}"
+        cause = _CODE.sub(r"\1)", _WHICH.sub("", cause.removeprefix("qdsweep: ")))
+        yield f"  {path}: {cut(cause, _CAUSE)}"
     if len(logs) > _LISTED:
         yield f"  and {len(logs) - _LISTED:,} more, which `qdsweep status` lists"
     if logs:

@@ -17,7 +17,7 @@ from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
 
-from qdsweep.config.files import HOME, find_config
+from qdsweep.config.files import HOME, find_config, read_yaml
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
@@ -70,7 +70,7 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
 def _with_numbers(value: Any) -> Any:
     """Returns a value with numbers such as `1e-3`, which Snakemake's YAML leaves as text."""
     if isinstance(value, Mapping):
-        return {key: _with_numbers(part) for key, part in value.items()}
+        return {key: part if key == "name" else _with_numbers(part) for key, part in value.items()}
     if isinstance(value, list):
         return [_with_numbers(part) for part in value]
     return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
@@ -97,6 +97,20 @@ def clear(error: BadInput | OSError, folder: Path = Path("results")) -> Workflow
         folder: The folder of an error that names no file.
     """
     return WorkflowError(str(error if isinstance(error, BadInput) else StorageError(error, folder)))
+
+
+def readable(file: str) -> str:
+    """Returns a config file. Snakemake reads it next, and its errors do not name it.
+
+    Raises:
+        WorkflowError: It exists, and is not a YAML mapping.
+    """
+    try:
+        if Path(file).exists():  # `--configfile` may replace it
+            read_yaml(Path(file))
+    except BadInput as error:
+        raise clear(error) from None
+    return file
 
 
 def results_folder(workflow: Any) -> Results:

@@ -16,14 +16,14 @@ from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain, naming_file
-from qdsweep.config.files import nearest, read_yaml, shown
+from qdsweep.config.files import nearest, read_text_value, read_yaml, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
-from qdsweep.planning.checks import check_fit, check_packages, check_sweep
+from qdsweep.planning.checks import check_fit, check_packages, check_sweep, require_folders
 from qdsweep.planning.console import Progress
 from qdsweep.planning.jobs import (
     REQUESTED,
@@ -40,7 +40,7 @@ from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
 from qdsweep.records.search import Level, markers_in, read_search_rows
 from qdsweep.records.sources import finder
-from qdsweep.records.status import Status, is_too_short
+from qdsweep.records.status import Status, is_too_short, read_status
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
@@ -109,11 +109,13 @@ class Start:
         self.settings = read_sweep(*given)
         self.sources = key_sources(*given[1:])
         self.folder = results.sweep(self.settings.name)
+        require_folders(self.folder)
         self.sweep = self.confirming = Sweep((), (), {})
         self.search: SearchPlan | None = None
         self._is_job, self._is_main = is_job, is_main
         if not is_job:
             self.sweep = sweep_of(self.settings, results, self.sources)
+            self.settings = self.settings.with_columns(self.sweep.columns)
             check_sweep(self.settings, self.sweep, self.sources)
             self.search = search_plan(self.settings, self.sweep, self.sources)
             self.confirming = self.confirming_now()
@@ -300,12 +302,23 @@ class Start:
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
+        yield from self.damaged()
         if self.search is not None:
-            return search_outlook(
-                self.settings, self.search, self.sweep, self.spoiled, self.results
-            )
-        parts = self.settings.name, self.sweep, self.confirming
-        return outlook(*parts, self._standings, self._changes, self.results)
+            parts = self.settings, self.search, self.sweep, self.spoiled
+            yield from search_outlook(*parts, self.results)
+            return
+        about = self.settings.name, self.sweep, self.confirming
+        yield from outlook(*about, self._standings, self._changes, self.results)
+
+    def damaged(self) -> Iterator[str]:
+        """Yields one line per run that only counts as unfinished because of its status.json."""
+        for run in self.unsettled:
+            state = self.results.run(run).state
+            if read_status(state).is_damaged:
+                yield (
+                    f"qdsweep: warning: {state.status} cannot be read, so its run counts as "
+                    "unfinished. A start reads the other files of the run, and writes it again"
+                )
 
     @cached_property
     def _plan(self) -> Plan:
@@ -340,7 +353,7 @@ def read_sweep(
     typed_here = {entry.partition("=")[0] for entry in command_line}
     read: dict[str, Any] = {}
     for file in files:
-        read |= read_yaml(pathlib.Path(file))
+        read |= _read(pathlib.Path(file))
     if read:
         read |= {key: value for key, value in config.items() if key in typed_here}
     data = json.loads(json.dumps(read or dict(config), default=str))
@@ -366,14 +379,33 @@ def read_sweep(
         data["name"] = adhoc_name(data["experiment"], data["sweep"], parts)
     for key in typed_here & data.keys() - {"sweep", "name", "cluster"}:
         data[key] = _typed(data[key])
-    for key in ("name", "cluster"):
-        if isinstance(data.get(key), int | float) and not isinstance(data.get(key), bool):
+    for key in _TEXTS:
+        if type(data.get(key)) in (int, float):
             data[key] = str(data[key])
     try:
         return SweepFile.model_validate_json(json.dumps(data))
     except ValidationError as error:
         sources = key_sources(command_line, files, where)
         raise BadInput(explain(error, SweepFile, data, sources)) from None
+
+
+# Keys whose value is text, also where YAML reads it as a number.
+_TEXTS = ("name", "cluster")
+
+
+def _read(file: pathlib.Path) -> dict[str, Any]:
+    """Reads a sweep file; refuses a name whose number is written otherwise, such as 1e3."""
+    data = read_yaml(file)
+    for key in _TEXTS:
+        number = data.get(key)
+        if type(number) in (int, float):
+            text = read_text_value(file, key)
+            if text != str(number):
+                raise BadInput(
+                    f"{shown(file)}: {key} = {text}: YAML reads it as the number {number}. Write "
+                    f'it in quotes: {key}: "{text}"'
+                )
+    return data
 
 
 def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, Cluster]:

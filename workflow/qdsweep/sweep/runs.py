@@ -13,6 +13,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.imported import ImportedRun
+from qdsweep.config.keys import column_of
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
@@ -58,6 +59,7 @@ def _pairs(entry: str, number: int, columns: Sequence[str]) -> dict[str, object]
     pairs: dict[str, object] = {}
     for part in entry.split(","):
         name, sign, value = (word.strip() for word in part.partition("="))
+        name = column_of(name, columns)
         near = "" if name in columns else nearest(name, columns)
         if not sign or name not in columns:
             raise BadInput(

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from qdsweep.algorithms.base import Algorithm, archive_fields
-from qdsweep.algorithms.own import call_own, raised, what_is_given
+from qdsweep.algorithms.own import call_own, what_is_given
 from qdsweep.config.algorithm import PluginAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, raised
 
 
 def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
