@@ -13,6 +13,9 @@ from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
 
+COMPUTED = ("finished", "running", "stopped")
+"""The `status` of a run that has results so far and did not fail."""
+
 
 @dataclass(frozen=True)
 class Status:
