@@ -22,7 +22,7 @@ from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import forecast
 from qdsweep.planning.start import plan_data, read_sweep
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.plan import Plan, write_plan
+from qdsweep.records.plan import Plan, write_confirm, write_plan
 from qdsweep.records.sources import code_of_run, find_run, finder, identities
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
@@ -241,14 +241,28 @@ def test_plan_counts_the_runs_that_confirm_a_sweep_before_its_winners_are_known(
     keys = {"name": "s", "experiment": EXPERIMENT, "confirm": {"top": 2, "seeds": [101, 110]}}
     for sweep, runs in (
         ("::: batch_size 10 20 30 ::: seed 1 2", (20, 3200)),
-        ("::: domain arm lp_sphere ::: seed 1", (20, 2000)),
+        ("::: domain arm lp_sphere ::: batch_size 10 20 ::: seed 1", (40, 4800)),
     ):
         Path("s.yaml").write_text(yaml.safe_dump({**keys, "sweep": sweep}))
         names_all(" ".join(plan().split()), f"at most: {runs[0]} runs", f"{runs[1]:,} evaluations")
-    search = {"sweep": "::: batch_size 10 20 30 ::: seed 1", "search": {"halving": {"factor": 3}}}
+    search = {"sweep": "::: batch_size 10 20 30 ::: seed 1", "search": {"halving": {}}}
     experiment = {**EXPERIMENT, "iterations": None, "evaluations": 900}
     Path("s.yaml").write_text(yaml.safe_dump({**keys, **search, "experiment": experiment}))
     names_all(" ".join(plan().split()), "at most: 10 runs", "9,000 evaluations")
+
+
+def test_winners_count_only_while_the_sweep_is_finished():
+    """A larger budget or more rows may give others."""
+    write_source()
+    sweep = start()
+    row = {"values": {"seed": 101}, "group": "bowl", "iterations": 3, "evaluations": None}
+    row |= {"id": "bowl-map_elites-s101-0123456789", "like": next(iter(sweep.runs))}
+    write_confirm(RESULTS.sweep("s"), [row])
+    text = yaml.safe_load(Path("s.yaml").read_text())
+    Path("s.yaml").write_text(yaml.safe_dump({**text, "confirm": {"top": 1, "seeds": [101, 110]}}))
+    names_all(plan(), "at most: 10 runs")
+    finish(sweep)
+    names_all(plan(), "to confirm it: 1 run,")
 
 
 def test_runs_of_before_whose_file_has_changed_are_named(snapshot):

@@ -20,7 +20,7 @@ from qdsweep.config.compose import compose
 from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
-from qdsweep.planning.outlook import outlook
+from qdsweep.planning.outlook import confirm_line, outlook
 from qdsweep.planning.start import SweepFile, confirming
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.paths import Results, RunDir
@@ -125,7 +125,8 @@ def test_start_status_and_watch_agree_on_what_is_left(planned):
     status = summary_line(read_standings(folder, read_plan(folder)))
     standings = read_standings(folder, Plan.of(data))
     confirm = confirming(settings, sweep, results)
-    lines = list(outlook("s", sweep, confirm, standings, {}, results))
+    lines = [*outlook("s", sweep, confirm, standings, {}, results)]
+    lines.append(confirm_line(settings.confirm, sweep, confirm, standings, results))
     names_all(lines[0], "6 runs", "2 finished")
     names_all(lines[1], "1 run", "0 finished")
     # 0.1: one whole run remains, 1.5 times the cost of half of each; 0.2 likewise; 0.3: the mean.

@@ -369,7 +369,7 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
             "" if score is None else f"{metric.factor * score:,.6g}",
             "" if now.eta is None else duration(now.eta),
             duration(now.core_seconds),
-            "" if left is None else duration(left),
+            duration(left) if left else "",
             now.cause,
         )
 

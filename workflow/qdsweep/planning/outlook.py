@@ -125,10 +125,9 @@ def outlook(
     yield from _first_policies(sweep.runs)
     yield from _changes(changes, sweep.runs | confirming.runs)
     left = core_seconds_left(standings)
-    for title, part, confirms in ((name, sweep, False), ("to confirm it", confirming, True)):
-        own = [now for now in standings if now.run.confirms == confirms]
-        if own:
-            yield _line(title, part, own, left)
+    own = [now for now in standings if not now.run.confirms]
+    if own:
+        yield _line(name, sweep, own, left)
     for now in standings:
         if now.state == "running":
             yield _elsewhere(results.run(now.run.id))
@@ -170,13 +169,13 @@ def confirm_line(
     Args:
         confirm: The key of the sweep file.
         sweep: Its runs.
-        confirming: The runs that confirm it; none before the winners are chosen.
-        standings: The state of its runs; of a search they are read here.
+        confirming: The runs that confirm it, once the sweep is finished and has its winners.
+        standings: The state of all these runs; those of a search are read here.
         results: The folder results/.
         finalists: The number of configurations that a search computes whole; None: no search.
     """
     later = confirming if confirming.runs else _largest(confirm, sweep, finalists)
-    own = [*_read(later, results)]
+    own = [now for now in standings if now.run.id in later.runs] or [*_read(later, results)]
     alike = _read(sweep, results) if finalists else standings
     title = "to confirm it" if confirming.runs else "to confirm it, at most"
     return _line(title, later, own, core_seconds_left([*alike, *own]))

@@ -305,15 +305,19 @@ class Start:
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
-        settings, search, sweeps = self.settings, self.search, (self.sweep, self.confirming)
+        settings, search, standings = self.settings, self.search, self._standings
         if search is None:
-            changes = self._changes
-            yield from outlook(settings.name, *sweeps, self._standings, changes, self.results)
+            parts = settings.name, self.sweep, self.confirming
+            yield from outlook(*parts, standings, self._changes, self.results)
+            left = any(now.state != "finished" for now in standings if not now.run.confirms)
         else:
             yield from search_outlook(settings, search, self.sweep, self.spoiled, self.results)
-        if settings.confirm and not settings.partial and (search or not self.confirming.runs):
+            left = self.left[0] > 0
+        if settings.confirm and not settings.partial:
+            chosen = Sweep((), (), {}) if left else self.confirming
             finalists = count_finalists(search.levels) if search else None
-            yield confirm_line(settings.confirm, *sweeps, self._standings, self.results, finalists)
+            sweeps = self.sweep, chosen
+            yield confirm_line(settings.confirm, *sweeps, standings, self.results, finalists)
         if settings.reevaluate:
             rows = read_search_rows(self.folder) if search else ()
             runs = [self.results.run(str(row["id"])) for row in rows]

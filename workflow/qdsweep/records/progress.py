@@ -250,7 +250,7 @@ class Outdated:
         if not (files := self._files[classes]):
             return now
         names = ", ".join(file.name for file in files)
-        return replace(now, state="outdated", note=f"{names} has changed: will be computed again")
+        return replace(now, state="outdated", note=f"{names} has changed")
 
 
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:
