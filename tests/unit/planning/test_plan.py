@@ -13,6 +13,7 @@ from in_process import qdsweep
 from refusals import names_all
 
 from qdsweep import load
+from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import STATES
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -215,6 +216,9 @@ def test_status_and_plan_agree_on_runs_that_other_code_computed():
             assert {state for line in lines for state in STATES if f" {state} " in line} == states
             assert all((f"{MODULE}.py" in line) == (source == changed) for line in lines)
     names_all(shown[0], "2 runs: 2 outdated")
+    follow = Follow(RESULTS.path, "s")
+    follow.look(10.0)
+    assert follow.outlook.counts == {"outdated": 2}
     Path(f"config/plugins/{MODULE}.py").unlink()
     names_all(qdsweep("status", "s", cwd=Path.cwd()), "1 finished")
 
