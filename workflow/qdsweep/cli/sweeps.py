@@ -201,7 +201,7 @@ def _status(arguments: argparse.Namespace) -> int:
         standings = search_standings(sweep, search, standings)
     standings = [*map(Outdated(results).mark, standings)]
     metric = plan.rank.drawn
-    heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE TIME", "LEFT", "NOTE")
+    heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "USED", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
     if search is not None:  # room for the reason of a stop; the summary line has the core time
         rows = [(*row[:5], row[-1]) for row in rows]
