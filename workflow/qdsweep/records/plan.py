@@ -3,6 +3,7 @@
 confirm.json: the runs that confirm a sweep, its winners with held-out seeds.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -357,7 +358,8 @@ def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results:
         write_text(sweep.plan, text)
         write_text(sums, sums_of(sweep.path, [sweep.plan]))
     else:
-        os.utime(sweep.plan)  # the newest plan is that of the last start
+        with contextlib.suppress(OSError):  # it is another user's
+            os.utime(sweep.plan)  # the newest plan is that of the last start
 
 
 def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:
