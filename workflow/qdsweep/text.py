@@ -180,12 +180,14 @@ def short_number(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time in words: 42 s, 3 min, 2.5 h."""
+    """Returns a time in words: 0.42 s, 42 s, 3 min, 2.5 h."""
+    if seconds < 10:
+        return f"{round(seconds, 3):.2g} s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 3600:,.1f} h"
 
 
 def core_time(seconds: float) -> str:

@@ -104,7 +104,7 @@ def test_status_says_why_each_run_stopped_and_who_leads(tmp_path, snapshot):
 
 def test_a_run_that_continues_has_not_stopped():
     run = PlannedRun("a", "a", "evaluations", 9_000)
-    assert explained(Standing(run, "stopped", 3_000, note=RAISED), "rung 1").state == "waiting"
+    assert explained(Standing(run, "extended", 3_000, note=RAISED), "rung 1").state == "waiting"
     failed = Standing(run, "failed", 3_000, note="ValueError")
     assert explained(failed, "rung 1") == failed
 

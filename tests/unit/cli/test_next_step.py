@@ -11,7 +11,7 @@ REPORT = "results/sweeps/tiny/report.html"
 
 
 def next_step(folder: Path) -> str:
-    return qdsweep(cwd=folder, code=2)  # as for a wrong command
+    return qdsweep(cwd=folder)
 
 
 def write_config(folder: Path, **changes: object) -> None:
@@ -51,9 +51,19 @@ def test_a_sweep_in_part_and_as_a_whole(tmp_path):
     names_all(next_step(tmp_path), "1 of 3 runs", "qdsweep plan")
 
 
+def test_a_sweep_of_another_file_that_was_started_last_is_named(tmp_path):
+    """Such as one that `--config sweep=...` has given."""
+    write_config(tmp_path, name="mine", sweep="::: seed 7")
+    compute_sweep(tmp_path / "results", TINY, SWEEP)
+    first, *others = next_step(tmp_path).splitlines()
+    names_all(first, "tiny")
+    names_all("\n".join(others), "qdsweep status tiny", "mine", "1 of 1 run ", "qdsweep sweep")
+
+
 def test_a_wrong_config_is_named(tmp_path):
     write_config(tmp_path, experiment="lunar_landr")
-    names_all(next_step(tmp_path), "config/config.yaml", "lunar_landr", "lunar_lander")
+    text = qdsweep(cwd=tmp_path, code=2)
+    names_all(text, "config/config.yaml", "lunar_landr", "lunar_lander")
 
 
 def test_a_status_that_cannot_be_read_is_named(tmp_path):

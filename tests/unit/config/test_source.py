@@ -10,7 +10,7 @@ from refusals import refused
 
 from qdsweep.config import source
 from qdsweep.config.plugin import load_class, needed_files
-from qdsweep.config.source import code_hash
+from qdsweep.config.source import code_hash, untyped_hash
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/golden_source.py.txt"
 # NEVER change it: every run with a user's own code would be computed again.
@@ -66,16 +66,102 @@ def test_golden_hash():
     assert code_hash(FIXTURE.read_bytes()) == GOLDEN
 
 
+PLAIN = """import numpy as np
+
+SIZE = 3
+
+class Arm:
+    length: float
+
+    def __init__(
+        self, joints=2, /, *links, scale=(1, 2), **kw
+    ):
+        self.joints = joints
+        größe = 1, 2
+
+    @property
+    def dim(self): return self.joints
+
+    async def reach(self, solutions): return f"{solutions!r:>{9}}"
+
+def make(size=SIZE): return [size]
+def other(size): return size
+"""
+TYPED = """from __future__ import annotations
+import numpy as np
+from collections.abc import (
+    Callable, Iterator,
+)
+import numpy.typing as npt
+from typing import Any
+
+SIZE: int = 3
+
+class Arm:
+    length: float
+
+    def __init__(
+        self, joints: (int) = 2, /, *links: "Any", scale: tuple[int, int] = (1, 2), **kw: Any
+    ) -> (
+        None  # a comment
+    ):
+        self.joints: int = joints
+        größe: tuple[{"ä": int}["ä"], (int)] = 1, 2
+
+    @property
+    def dim(self) -> int: return self.joints
+
+    async def reach(self, solutions: npt.NDArray[np.int64]) -> ((str)): return f"{solutions!r:>{9}}"
+
+def make(size: ((int | None)) = SIZE) -> list[Callable[[int], int]]: return [size]
+from typing import Sequence
+def other(size: Sequence[int]): return size
+"""
+
+
+def test_type_annotations_change_the_id_and_not_what_is_computed():
+    assert code_hash(TYPED.encode()) != code_hash(PLAIN.encode())
+    assert untyped_hash(TYPED.encode()) == untyped_hash(PLAIN.encode())
+    hashes = {untyped_hash(text.encode()) for text in (CODE, *OTHER.values())}
+    assert len(hashes) == 1 + len(OTHER)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("class A:\n    x: int = 1\n", "class A:\n    x: str = 1\n"),  # a dataclass reads it
+        ("class A:\n    if 1:\n        x: int = 1\n", "class A:\n    if 1:\n        x = 1\n"),
+        ("@f.register\ndef g(x: int): pass\n", "@f.register\ndef g(x: str): pass\n"),
+        ("def f():\n    x: int\n    x = 1\n", "def f():\n    x = 1\n"),  # makes it local
+        ("def f(x: (y := 3)): pass\n", "def f(x): pass\n"),
+        ("def f(x: g()): pass\n", "def f(x): pass\n"),
+        ("import inspect\ndef f(x: int): pass\ninspect.signature(f)\n",
+         "import inspect\ndef f(x): pass\ninspect.signature(f)\n"),
+        ("from typing import Any\nAny\n", "from mine import Any\nAny\n"),
+        ("from typing import Any\ncast = Any\n", "cast = Any\n"),
+        ("import mine\ndef f(x: mine.X): pass\n", "def f(x): pass\n"),  # it may do anything
+        ("from .typing import A\n", ""),
+        ("def f(x: int = 1): pass\n", "def f(x: int = 2): pass\n"),
+        ("x: int = 1\n", "x: int = 2\n"),
+        ("f = lambda x: x\n", "f = lambda x: y\n"),
+        ("a = {1: int}\n", "a = {1: str}\n"),
+    ],
+)  # fmt: skip
+def test_annotations_that_code_may_read_count(before: str, after: str):
+    assert untyped_hash(before.encode()) != untyped_hash(after.encode())
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_golden_hash_on_another_python(version: str):
     """Since Python 3.12, f-strings are several tokens."""
     if version not in other_pythons():
         pytest.skip(f"no other Python {version}: uv python install {version}")
     code = f"import sys; sys.path.insert(0, {str(Path(source.__file__).parent)!r}); import source; "
-    code += f"print(source.code_hash(open({str(FIXTURE)!r}, 'rb').read()))"
+    code += f"text = open({str(FIXTURE)!r}, 'rb').read(); "
+    code += "print(source.code_hash(text), source.untyped_hash(text))"
     words = [other_pythons()[version], "-I", "-B", "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == GOLDEN, done.stderr
+    assert done.stdout.split() == [GOLDEN, untyped_hash(FIXTURE.read_bytes())], done.stderr
 
 
 def test_what_is_no_python_is_refused():

@@ -1,6 +1,7 @@
 """The plan of each row, with changed budgets, code and layout, and old hashes."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -12,6 +13,8 @@ from in_process import qdsweep
 from refusals import names_all
 
 from qdsweep import load
+from qdsweep.analysis.live.follow import Follow
+from qdsweep.analysis.search import STATES
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.source import file_hash
@@ -20,8 +23,8 @@ from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import forecast
 from qdsweep.planning.start import plan_data, read_sweep
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.plan import Plan, write_plan
-from qdsweep.records.sources import find_run, finder, identities
+from qdsweep.records.plan import Plan, write_confirm, write_plan
+from qdsweep.records.sources import code_of_run, find_run, finder, identities
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
 
@@ -104,7 +107,7 @@ def rows() -> list[str]:
 
 
 def without_times(text: str) -> str:
-    return re.sub(r" +\d+ s |[\d.e-]+(?= core-hours)", " N ", text)
+    return re.sub(r"(about|  ) *[\d.]+ s ", r"\1 N ", text)
 
 
 def old_identity(experiment):
@@ -166,6 +169,104 @@ def test_runs_under_the_hash_of_the_file_are_found_extended_and_keep_their_ids()
     assert start().runs.keys().isdisjoint(sweep.runs)
     text = qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd(), code=2)
     names_all(text, "module:Class")
+
+
+TYPED = SOURCE.replace("import numpy", "import typing\nimport numpy").replace(
+    "(self, solutions, seeds):", "(self, solutions: typing.Any, seeds) -> Evaluation:"
+)
+
+
+def test_a_change_of_type_annotations_keeps_runs_their_ids_and_their_code():
+    write_source()
+    sweep = start()
+    finish(sweep)
+    write_source(TYPED)
+    assert identify(compose(EXPERIMENT)).id not in sweep.runs, "the id follows the annotations"
+    longer = start(iterations=6)
+    assert longer.runs.keys() == sweep.runs.keys()
+    finish(longer)  # from its reload file, otherwise it would be refused
+    for run, experiment in longer.runs.items():
+        straight = RunDir(Path(f"straight-{run}"))
+        straight.state.path.mkdir(parents=True)
+        compute(experiment, straight, Cluster(), Stop())
+        straight.publish()
+        folders = (RESULTS.run(run).path, straight.path)
+        assert len({load(folder).summary["archive_digest"] for folder in folders}) == 1
+        (code,) = code_of_run(run, experiment, RESULTS).values()
+        assert code.decode() == SOURCE
+    qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd())
+    assert "outdated" not in qdsweep("status", "s", cwd=Path.cwd())
+    write_source(TYPED.replace("**2", "**4"))
+    assert start().runs.keys().isdisjoint(sweep.runs)
+
+
+def test_status_and_plan_agree_on_runs_that_other_code_computed():
+    write_source()
+    finish(start())
+    status = RESULTS.run(next(iter(start().runs))).state
+    data = json.loads(status.status.read_text())
+    status.status.write_text(json.dumps({**data, "status": "running", "iteration": 2}))
+    status.summary.unlink()
+    changed = SOURCE.replace("**2", "**4")
+    for source, states in ((SOURCE, {"stopped", "finished"}), (changed, {"outdated"})):
+        write_source(source)
+        shown = [qdsweep(*words, cwd=Path.cwd()) for words in (["status", "s"], ["plan", "s.yaml"])]
+        for text in shown:
+            lines = [line for line in text.splitlines() if "bowl, seed" in line]
+            assert {state for line in lines for state in STATES if f" {state} " in line} == states
+            assert all((f"{MODULE}.py" in line) == (source == changed) for line in lines)
+    names_all(shown[0], "2 runs: 2 outdated")
+    follow = Follow(RESULTS.path, "s")
+    follow.look(10.0)
+    assert follow.outlook.counts == {"outdated": 2}
+    Path(f"config/plugins/{MODULE}.py").unlink()
+    names_all(qdsweep("status", "s", cwd=Path.cwd()), "1 finished")
+
+
+def test_a_raised_budget_extends_a_run():
+    write_source()
+    finish(start())
+    start(iterations=5)
+    for words in (["status", "s"], ["plan", "s.yaml"]):
+        names_all(qdsweep(*words, cwd=Path.cwd()), "extended", "3/5")
+
+
+def test_a_start_without_a_change_makes_its_sweep_the_last_one():
+    write_source()
+    start()
+    file = RESULTS.sweep("s").plan
+    os.utime(file, (1, 1))
+    start()
+    assert file.stat().st_mtime > 1
+
+
+def test_plan_counts_the_runs_that_confirm_a_sweep_before_its_winners_are_known():
+    write_source()
+    keys = {"name": "s", "experiment": EXPERIMENT, "confirm": {"top": 2, "seeds": [101, 110]}}
+    for sweep, runs in (
+        ("::: batch_size 10 20 30 ::: seed 1 2", (20, 3200)),
+        ("::: domain arm lp_sphere ::: batch_size 10 20 ::: seed 1", (40, 4800)),
+    ):
+        Path("s.yaml").write_text(yaml.safe_dump({**keys, "sweep": sweep}))
+        names_all(" ".join(plan().split()), f"at most: {runs[0]} runs", f"{runs[1]:,} evaluations")
+    search = {"sweep": "::: batch_size 10 20 30 ::: seed 1", "search": {"halving": {}}}
+    experiment = {**EXPERIMENT, "iterations": None, "evaluations": 900}
+    Path("s.yaml").write_text(yaml.safe_dump({**keys, **search, "experiment": experiment}))
+    names_all(" ".join(plan().split()), "at most: 10 runs", "9,000 evaluations")
+
+
+def test_winners_count_only_while_the_sweep_is_finished():
+    """A larger budget or more rows may give others."""
+    write_source()
+    sweep = start()
+    row = {"values": {"seed": 101}, "group": "bowl", "iterations": 3, "evaluations": None}
+    row |= {"id": "bowl-map_elites-s101-0123456789", "like": next(iter(sweep.runs))}
+    write_confirm(RESULTS.sweep("s"), [row])
+    text = yaml.safe_load(Path("s.yaml").read_text())
+    Path("s.yaml").write_text(yaml.safe_dump({**text, "confirm": {"top": 1, "seeds": [101, 110]}}))
+    names_all(plan(), "at most: 10 runs")
+    finish(sweep)
+    names_all(plan(), "to confirm it: 1 run,")
 
 
 def test_runs_of_before_whose_file_has_changed_are_named(snapshot):

@@ -20,7 +20,7 @@ from qdsweep.config.compose import compose
 from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
-from qdsweep.planning.outlook import outlook
+from qdsweep.planning.outlook import confirm_line, outlook
 from qdsweep.planning.start import SweepFile, confirming
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.paths import Results, RunDir
@@ -112,8 +112,9 @@ def planned(tmp_path):
     return results, settings, sweep, data
 
 
-def hours_left(text: str) -> float:
-    return float(re.findall(r"\d[\d.e+-]*", text)[-1])
+def seconds_left(text: str) -> float:
+    value, unit = re.findall(r"([\d.]+) (s|min|h)\b", text)[-1]
+    return float(value) * {"s": 1, "min": 60, "h": 3600}[unit]
 
 
 def test_start_status_and_watch_agree_on_what_is_left(planned):
@@ -124,14 +125,15 @@ def test_start_status_and_watch_agree_on_what_is_left(planned):
     status = summary_line(read_standings(folder, read_plan(folder)))
     standings = read_standings(folder, Plan.of(data))
     confirm = confirming(settings, sweep, results)
-    lines = list(outlook("s", sweep, confirm, standings, {}, results))
+    lines = [*outlook("s", sweep, confirm, standings, {}, results)]
+    lines.append(confirm_line(settings.confirm, sweep, confirm, standings, results))
     names_all(lines[0], "6 runs", "2 finished")
     names_all(lines[1], "1 run", "0 finished")
     # 0.1: one whole run remains, 1.5 times the cost of half of each; 0.2 likewise; 0.3: the mean.
     left = follow.outlook.left
     assert left > 0
-    assert hours_left(status) == pytest.approx(left / 3600, abs=0.001)
-    assert sum(map(hours_left, lines)) == pytest.approx(left / 3600, rel=0.05)
+    assert seconds_left(status) == pytest.approx(left, rel=0.03)
+    assert sum(map(seconds_left, lines)) == pytest.approx(left, rel=0.03)
     assert "7 runs" in status and follow.outlook.counts["finished"] == 2
 
 

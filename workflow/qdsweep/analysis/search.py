@@ -344,12 +344,12 @@ def search_line(search: Searched, standings: Iterable[Standing]) -> str:
     if done < count:
         text += f"; about {number(max(0, total - spent))} {search.unit} left"
         if spent:
-            text += f", {seconds / spent * max(0, total - spent) / 3600:.3f} core-hours"
+            text += f", {duration(seconds / spent * max(0, total - spent))} of core time"
     return text
 
 
 # In the order of the table: states that need attention come first.
-STATES = ("failed", "running", "stopped", "waiting", "finished")
+STATES = ("failed", "running", "stopped", "extended", "outdated", "waiting", "finished")
 
 
 def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:
@@ -368,8 +368,8 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
             f"{now.done:,}/{now.run.budget:,}",
             "" if score is None else f"{metric.factor * score:,.6g}",
             "" if now.eta is None else duration(now.eta),
-            f"{now.core_seconds / 3600:.3f}",
-            "" if left is None else f"{left / 3600:.3f}",
+            duration(now.core_seconds),
+            duration(left) if left else "",
             now.cause,
         )
 
@@ -406,8 +406,9 @@ def summary_line(standings: list[Standing]) -> str:
     counts = ", ".join(
         f"{sums.counts[state]} {state}" for state in reversed(STATES) if sums.counts[state]
     )
-    left = "unknown" if sums.left is None else f"{sums.left / 3600:.3f}"
-    return f"{len(standings)} runs: {counts}; core-hours: {sums.used / 3600:.3f} used, {left} left"
+    left = "unknown" if sums.left is None else duration(sums.left)
+    runs = plural(len(standings), "run")
+    return f"{runs}: {counts}; core time: {duration(sums.used)} used, {left} left"
 
 
 def reevaluations(sweep: SweepDir, plan: Plan) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from qdsweep.cli import elites, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.config.files import nearest
-from qdsweep.errors import BadInput, QdsweepError, StorageError
+from qdsweep.errors import QdsweepError, StorageError
 
 GROUPS = {
     "Set up and run": ("init", "check", "expand", "plan", "sweep", "run", "worker", "scale"),
@@ -25,7 +25,7 @@ INTERNAL = "Internal (Snakemake's rules call these)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code: without a command, that of a wrong one."""
+    """Runs a command, or prints the next step if there is none, and returns its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser, commands = parsers()
     words = _after_options(argv)
@@ -36,8 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ["MPLBACKEND"] = "agg"  # figures are files, also in a notebook's terminal
     try:
         if not words:
-            print(*next_step(), sep="\n", file=sys.stderr)
-            return BadInput.exit_code
+            print(*next_step(), sep="\n")
+            return 0
         if arguments.image:
             from qdsweep.container.enter import enter
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
+from qdsweep.records.search import places_left
 from qdsweep.text import plural
 
 _CONFIG = "config/config.yaml"
@@ -21,10 +22,13 @@ def next_step() -> Iterator[str]:
     if Path("qdsweep.py").exists():
         yield "qdsweep.py: Snakemake would import this file in place of qdsweep. Rename it."
     results = Results(Path("results"))
+    last = next(iter(results.known_sweeps()), None)
     if Path(_CONFIG).exists():
         from qdsweep.planning.start import Given, Start
 
         start = Start(results, Given({}, files=[_CONFIG]))
+        if last is not None and last.name != start.folder.name:  # from another file or `--config`
+            yield from _state_of_started(last)
         has_rules = any(map(Path.exists, _SNAKEFILES))
         steps = {
             "qdsweep plan": "show what would be computed, and its cost",
@@ -32,20 +36,29 @@ def next_step() -> Iterator[str]:
         }
         yield from start.damaged()
         yield from _state(start.folder, *start.left, steps)
-    elif sweeps := results.known_sweeps():
-        from qdsweep.records.progress import read_standings
-
-        last = sweeps[0]
-        states = [now.state for now in read_standings(last, read_plan(last))]
-        left = len(states) - states.count("finished")
-        steps = {f"qdsweep status {last.name}": "print the state of every run"}
-        yield from _state(last, left, len(states), "run", steps)
-        if left or not last.report.exists():
-            yield "To resume the sweep, repeat the command that started it."
+    elif last is not None:
+        yield from _state_of_started(last)
     else:
         yield f"There is no sweep in this folder: {_CONFIG} and {results.sweeps}/ do not exist."
         yield from _listed({"qdsweep init FOLDER": "create a study folder with an example"})
     yield _MORE
+
+
+def _state_of_started(sweep: SweepDir) -> Iterator[str]:
+    """Yields the state of a sweep whose command is not known."""
+    from qdsweep.records.progress import Outdated, read_standings
+
+    plan = read_plan(sweep)
+    if plan.levels:
+        (left, total), noun = places_left(sweep, plan.levels), "place"
+    else:
+        standings = map(Outdated(sweep.results).mark, read_standings(sweep, plan))
+        states = [now.state for now in standings]
+        left, total, noun = len(states) - states.count("finished"), len(states), "run"
+    steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
+    yield from _state(sweep, left, total, noun, steps)
+    if left or not sweep.report.exists():
+        yield "To resume the sweep, repeat the command that started it."
 
 
 def _state(

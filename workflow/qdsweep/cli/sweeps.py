@@ -186,7 +186,7 @@ def _status(arguments: argparse.Namespace) -> int:
         summary_line,
         table,
     )
-    from qdsweep.records.progress import read_standings
+    from qdsweep.records.progress import Outdated, read_standings
     from qdsweep.records.status import REMEDY
 
     results = Results(arguments.results)
@@ -200,10 +200,11 @@ def _status(arguments: argparse.Namespace) -> int:
     standings, search = read_standings(sweep, plan), read_search(sweep, plan)
     if search is not None:
         standings = search_standings(sweep, search, standings)
+    standings = [*map(Outdated(results).mark, standings)]
     metric = plan.rank.drawn
-    heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE-H", "LEFT", "NOTE")
+    heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "USED", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
-    if search is not None:  # room for the reason of a stop; the summary line has the hours
+    if search is not None:  # room for the reason of a stop; the summary line has the core time
         rows = [(*row[:5], row[-1]) for row in rows]
     console = Console(highlight=False, soft_wrap=True)
     print(f"sweep {sweep.name}")
@@ -310,7 +311,8 @@ examples:
   qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
 There is one line per row of the sweep: the swept values, the state of the run, the used budget,
 evaluations and core time left, the action and its reason. The core time is known once a similar run
-has started. A search has one line per level. The command computes and changes nothing.
+has started. A search has one line per level. A line counts the runs of `confirm`: the largest that
+may be chosen, until the winners are known. The command computes and changes nothing.
 """
 
 

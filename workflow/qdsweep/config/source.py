@@ -3,17 +3,49 @@
 It imports only the standard library: a test runs it with Pythons that have nothing else.
 """
 
+import ast
 import functools
 import hashlib
 import importlib.util
 import io
 import json
 import tokenize
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from token import tok_name
+from typing import NamedTuple
 
 _LAYOUT = {"COMMENT", "NL", "ENCODING", "ENDMARKER", "INDENT", "DEDENT"}
+
+# Modules that are imported for annotations.
+_TYPING = {"__future__", "collections.abc", "numpy.typing", "typing", "typing_extensions"}
+# Decorators that read no annotation of their function; others may.
+_PLAIN = {
+    *("property", "setter", "cached_property", "staticmethod", "classmethod"),
+    *("abstractmethod", "override", "cache", "lru_cache"),
+}
+# A file with one of these names may read its own annotations.
+_READERS = {
+    *("__annotations__", "__annotate__", "get_annotations", "get_type_hints"),
+    *("signature", "getfullargspec"),
+}
+# An annotation with one of these may do more than name a type.
+_EFFECTS = ast.Call | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom
+
+
+class _Token(NamedTuple):
+    """A token.
+
+    Attributes:
+        kind: Its type by name, such as NUMBER; FORMATTED for a whole f-string.
+        text: Its characters.
+        start: Its line, from 1, and its column in it [characters].
+    """
+
+    kind: str
+    text: str
+    start: tuple[int, int]
 
 
 @functools.lru_cache(maxsize=256)  # each row of a sweep asks for the same file
@@ -30,9 +62,28 @@ def code_hash(source: bytes) -> str:
         SyntaxError, ValueError: It is not Python.
     """
     compile(source, "<source>", "exec", dont_inherit=True)
-    # A mark for the end of each line and its depth: both decide what the tokens mean.
-    lines = [[depth, *tokens] for depth, tokens in _lines(importlib.util.decode_source(source))]
-    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+    return _hash(_tokens(importlib.util.decode_source(source)))
+
+
+@functools.lru_cache(maxsize=256)
+def untyped_hash(source: bytes) -> str:
+    """Returns the hash of a Python file like `code_hash`, but without its type annotations [hex].
+
+    Two files with equal hashes give the same results. The hash is without the annotations of
+    functions and of variables with a value, and without imports that only annotations use.
+    Annotations stay in the bodies of classes and on decorated functions, as a dataclass and
+    functools.singledispatch read them.
+
+    Args:
+        source: The file as it is.
+
+    Raises:
+        SyntaxError, ValueError: It is not Python.
+    """
+    text = importlib.util.decode_source(source)
+    tokens = [*_tokens(text)]
+    dropped = _typing_places(tokens, text)
+    return _hash(token for place, token in enumerate(tokens) if place not in dropped)
 
 
 def file_hash(source: bytes) -> str:
@@ -51,35 +102,110 @@ def without_comments(source: bytes) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+def _hash(tokens: Iterable[_Token]) -> str:
+    # A mark for the end of each line and its depth: both decide what the tokens mean.
+    lines = [[depth, *texts] for depth, texts in _lines(tokens)]
+    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+
+
+def _lines(tokens: Iterable[_Token]) -> Iterator[tuple[int, list[str]]]:
     """Yields depth and tokens of each logical line, except lines that are only a string."""
-    depth, tokens, only_strings = 0, list[str](), True
-    for kind, token in _tokens(text):
+    depth, texts, only_strings = 0, list[str](), True
+    for kind, text, _ in tokens:
         depth += (kind == "INDENT") - (kind == "DEDENT")
         if kind == "NEWLINE":
             if not only_strings:
-                yield depth, tokens
-            tokens, only_strings = [], True
+                yield depth, texts
+            texts, only_strings = [], True
         elif kind not in _LAYOUT:
-            tokens.append(token)
+            texts.append(text)
             only_strings &= kind == "STRING"
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Yields kind and text of each token; an f-string is one, as it was before Python 3.12."""
+def _tokens(text: str) -> Iterator[_Token]:
+    """Yields the tokens; an f-string is one, as it was before Python 3.12."""
     starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    depth = begin = 0
+    depth, begin = 0, (1, 0)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kind = tok_name[token.type]
         if kind in ("FSTRING_START", "TSTRING_START"):
             if depth == 0:
-                begin = starts[token.start[0] - 1] + token.start[1]
+                begin = token.start
             depth += 1
         elif kind in ("FSTRING_END", "TSTRING_END"):
             depth -= 1
             if depth == 0:
-                yield "FORMATTED", text[begin : starts[token.end[0] - 1] + token.end[1]]
+                first, last = (starts[row - 1] + column for row, column in (begin, token.end))
+                yield _Token("FORMATTED", text[first:last], begin)
         elif depth == 0:
             prefix = token.string.partition('"')[0].partition("'")[0].lower()
             formatted = kind == "STRING" and "f" in prefix
-            yield "FORMATTED" if formatted else kind, token.string
+            yield _Token("FORMATTED" if formatted else kind, token.string, token.start)
+
+
+def _typing_places(tokens: Sequence[_Token], text: str) -> set[int]:
+    """Returns the places of the tokens that only give types; see `untyped_hash`."""
+    if not _READERS.isdisjoint(token.text for token in tokens):
+        return set()
+    tree, lines = ast.parse(text), text.split("\n")
+    starts = [token.start for token in tokens]
+
+    def span(node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Returns the places of a node's first token and of the first one after it."""
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        ends = ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+        # A column of ast counts bytes.
+        first, last = ((row, len(lines[row - 1].encode()[:at].decode())) for row, at in ends)
+        return bisect_right(starts, first) - 1, bisect_left(starts, last)  # after each DEDENT
+
+    annotations = [*_annotations(tree)]
+    places = set[int]()
+    for annotation in annotations:
+        first, last = span(annotation)
+        while tokens[first - 1].text not in (":", "->"):  # there are brackets around it
+            first -= 1
+            if tokens[first].text == "(":
+                last = next(p for p in range(last, len(tokens)) if tokens[p].text == ")") + 1
+        places.update(range(first - 1, last))
+    inside = {id(part) for annotation in annotations for part in ast.walk(annotation)}
+    names = (part for part in ast.walk(tree) if isinstance(part, ast.Name))
+    used = {"*"} | {name.id for name in names if id(name) not in inside}
+    for statement in tree.body:
+        if isinstance(statement, ast.Import):
+            modules = {alias.name for alias in statement.names}
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            modules = {statement.module or ""}
+        else:
+            continue
+        bound = {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+        if modules <= _TYPING and used.isdisjoint(bound):
+            places.update(range(*span(statement)))
+    return places
+
+
+def _annotations(parent: ast.AST, *, in_class: bool = False) -> Iterator[ast.expr]:
+    """Yields the annotations inside a node that no code reads."""
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, ast.expr):
+            continue
+        stays, candidates = in_class or isinstance(node, ast.ClassDef), list[ast.expr | None]()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            stays, spec = False, node.args
+            if all(_name(decorator) in _PLAIN for decorator in node.decorator_list):
+                arguments = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+                others = (spec.vararg, spec.kwarg)
+                candidates = [a.annotation for a in (*arguments, *others) if a is not None]
+                candidates.append(node.returns)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None and not in_class:
+            candidates = [node.annotation]
+        for each in candidates:
+            if each and not any(isinstance(part, _EFFECTS) for part in ast.walk(each)):
+                yield each
+        yield from _annotations(node, in_class=stays)
+
+
+def _name(decorator: ast.expr) -> str:
+    """Returns the last part of a decorator's name."""
+    if isinstance(decorator, ast.Call):
+        decorator = decorator.func
+    return str(getattr(decorator, "attr", getattr(decorator, "id", "")))

@@ -12,21 +12,23 @@ from typing import Any, NamedTuple
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
-from qdsweep.config.plugin import find_source, read_source
+from qdsweep.config.plugin import read_source
+from qdsweep.config.sweep import Confirm
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import describe, read_owner
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.plan import Plan, read_plan
-from qdsweep.records.progress import Standing, core_seconds_left, total
-from qdsweep.records.sources import changed, kept_code, replaced
-from qdsweep.records.status import read_status
+from qdsweep.records.plan import Plan, PlannedRun, read_plan
+from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total
+from qdsweep.records.sources import changed_files, kept_code, replaced
+from qdsweep.records.status import COMPUTED, read_status
+from qdsweep.sweep.groups import UNGROUPED
 from qdsweep.sweep.ids import decisive
-from qdsweep.sweep.runs import Sweep
-from qdsweep.text import plural
+from qdsweep.sweep.runs import Row, Sweep
+from qdsweep.text import duration, plural
 
 
 class Change(NamedTuple):
-    """The reason why a run that was finished before has not started now.
+    """The reason why a run that was computed before has not started now.
 
     Attributes:
         files: The files that have changed since.
@@ -39,7 +41,7 @@ class Change(NamedTuple):
 
 
 def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -> dict[str, Change]:
-    """Returns the runs that were finished with other code of the user.
+    """Returns the runs that were computed with other code of the user.
 
     Args:
         name: The sweep's name.
@@ -59,17 +61,14 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
             changes[run] = Change(_files(targets, kept), kept)
             continue
         before = _before(name, sweep, results) if before is None else before
-        if run in before and _was_finished(before[run], experiment, results):
+        if run in before and _was_computed(before[run], experiment, results):
             changes[run] = Change(_files(targets, None), None)
     return changes
 
 
 @functools.lru_cache  # for each run of a sweep
 def _files(targets: tuple[str, ...], kept: Path | None) -> tuple[Path, ...]:
-    """Returns the files whose code has changed since; all files if that is unknown."""
-    previous = kept_code(kept, targets) if kept else None
-    others = changed(targets, read_source, previous) if previous else targets
-    return tuple(sorted({find_source(target) for target in others}))
+    return changed_files(targets, kept_code(kept, targets) if kept else None)
 
 
 def _before(name: str, sweep: Sweep, results: Results) -> dict[str, str]:
@@ -87,10 +86,10 @@ def _key(values: Mapping[str, Any]) -> str:
     return json.dumps(values, sort_keys=True)
 
 
-def _was_finished(run: str, experiment: Experiment, results: Results) -> bool:
-    """Returns whether a run of this experiment is finished, whatever the user's code was."""
+def _was_computed(run: str, experiment: Experiment, results: Results) -> bool:
+    """Returns whether a run of this experiment has results, whatever the user's code was."""
     folder = results.run(run)
-    if read_status(folder.state).status != "finished":
+    if read_status(folder.state).status not in COMPUTED:
         return False
     try:
         other = compose(str(folder.state.config))
@@ -107,7 +106,7 @@ def outlook(
     changes: Mapping[str, Change],
     results: Results,
 ) -> Iterator[str]:
-    """Counts runs, evaluations and core-hours, and names the runs that another process computes.
+    """Counts runs, evaluations and core time, and names the runs that another process computes.
 
     Args:
         name: The sweep's name.
@@ -126,10 +125,9 @@ def outlook(
     yield from _first_policies(sweep.runs)
     yield from _changes(changes, sweep.runs | confirming.runs)
     left = core_seconds_left(standings)
-    for title, part, confirms in ((name, sweep, False), ("to confirm it", confirming, True)):
-        own = [now for now in standings if now.run.confirms == confirms]
-        if own:
-            yield _line(title, part, own, left)
+    own = [now for now in standings if not now.run.confirms]
+    if own:
+        yield _line(name, sweep, own, left)
     for now in standings:
         if now.state == "running":
             yield _elsewhere(results.run(now.run.id))
@@ -150,12 +148,65 @@ def _line(
     amounts = [evaluations] if evaluations else []
     amounts += [f"{steps:,} environment steps"] if steps else []
     seconds = total([left[now.run.id] for now in open_runs])
-    hours = (
-        "core-hours unknown until a run has started"
+    time = (
+        "core time unknown until a run has started"
         if seconds is None
-        else f"about {seconds / 3600:.2g} core-hours left"
+        else f"about {duration(seconds)} of core time left"
     )
-    return f"{line}, {' and '.join(amounts or ['0 evaluations'])} left, {hours}"
+    return f"{line}, {' and '.join(amounts or ['0 evaluations'])} left, {time}"
+
+
+def confirm_line(
+    confirm: Confirm,
+    sweep: Sweep,
+    confirming: Sweep,
+    standings: Collection[Standing],
+    results: Results,
+    finalists: int | None = None,
+) -> str:
+    """Counts the runs that confirm a sweep; the largest possible ones before it has winners.
+
+    Args:
+        confirm: The key of the sweep file.
+        sweep: Its runs.
+        confirming: The runs that confirm it, once the sweep is finished and has its winners.
+        standings: The state of all these runs; those of a search are read here.
+        results: The folder results/.
+        finalists: The number of configurations that a search computes whole; None: no search.
+    """
+    later = confirming if confirming.runs else _largest(confirm, sweep, finalists)
+    own = [now for now in standings if now.run.id in later.runs] or [*_read(later, results)]
+    alike = _read(sweep, results) if finalists else standings
+    title = "to confirm it" if confirming.runs else "to confirm it, at most"
+    return _line(title, later, own, core_seconds_left([*alike, *own]))
+
+
+def _read(sweep: Sweep, results: Results) -> Iterator[Standing]:
+    for run, experiment in sweep.runs.items():
+        ((unit, amount),) = experiment.budget.items()
+        yield read_standing(results.run(run), PlannedRun(run, "", unit, amount))
+
+
+def _largest(confirm: Confirm, sweep: Sweep, finalists: int | None) -> Sweep:
+    """Returns the runs that would confirm the largest groups of each domain and archive."""
+    tasks: dict[str, dict[str, Row]] = {}
+    for row in sweep.rows:
+        domain, algorithm = row.experiment.domain, row.experiment.algorithm
+        task = getattr(domain, "function", None) or getattr(domain, "env", None)
+        scale = (domain.name, task, row.experiment.archive, algorithm.reported_archive.type)
+        group = {name: value for name, value in row.values.items() if name not in UNGROUPED}
+        tasks.setdefault(repr(scale), {})[repr(group)] = row
+    runs = {}
+    for groups in tasks.values():
+        rows = sorted(groups.values(), key=lambda row: -_size(row.experiment))
+        for row in rows[:finalists][: confirm.top]:
+            for seed in range(confirm.seeds[0], confirm.seeds[1] + 1):
+                runs[f"{row.id}+{seed}"] = row.experiment.model_copy(update={"seed": seed})
+    return Sweep((), (), runs)
+
+
+def _size(experiment: Experiment) -> int:
+    return planned_evaluations(experiment) or experiment.steps or 0
 
 
 def _evaluations(runs: Collection[tuple[Experiment, int]]) -> str:
@@ -207,9 +258,9 @@ def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> I
         cost = _evaluations([(runs[run], 0) for run in ids])
         back = f"the code in {kept}" if kept else "the previous code, and start once"
         yield (
-            f"qdsweep: warning: {names} has changed, so {plural(len(ids), 'finished run')} will "
-            f"be computed again{f' ({cost})' * bool(cost)}. To keep them, restore {back}. "
-            "Comments, docstrings and layout may change at no cost"
+            f"qdsweep: warning: {names} has changed, so {plural(len(ids), 'run')} will be "
+            f"computed again{f' ({cost})' * bool(cost)}. To keep them, restore {back}. "
+            "Comments, docstrings, annotations of functions and layout may change at no cost"
         )
 
 
@@ -253,7 +304,7 @@ class Forecast(NamedTuple):
 
     Attributes:
         label: The swept values.
-        state: finished, running, stopped, failed or waiting; of the row's run.
+        state: That of the row's run; see `Standing`.
         unit: Of the budget: iterations, evaluations or steps.
         done: How much of the budget is used.
         budget: The budget.
@@ -305,7 +356,8 @@ def forecast(
             evaluations = 0
         used = now.run.unit, now.done, now.run.budget
         least = runs[run].may_evaluate_more
-        yield Forecast(label, now.state, *used, evaluations, least, seconds, action)
+        state = "outdated" if now.state == "waiting" and run in changes else now.state
+        yield Forecast(label, state, *used, evaluations, least, seconds, action)
 
 
 def _action(now: Standing, changes: Mapping[str, Change]) -> str:

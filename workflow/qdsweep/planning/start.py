@@ -34,16 +34,24 @@ from qdsweep.planning.jobs import (
     settled,
     slurm_request,
 )
-from qdsweep.planning.outlook import Change, Forecast, find_changes, forecast, outlook, unfinished
+from qdsweep.planning.outlook import (
+    Change,
+    Forecast,
+    confirm_line,
+    find_changes,
+    forecast,
+    outlook,
+    unfinished,
+)
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
-from qdsweep.records.search import Level, markers_in, read_search_rows
+from qdsweep.records.search import Level, places_left, read_search_rows
 from qdsweep.records.sources import finder
 from qdsweep.records.status import Status, is_too_short, read_status
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
-from qdsweep.search.levels import samples_of
+from qdsweep.search.levels import count_finalists, samples_of
 from qdsweep.search.pbt import with_changes
 from qdsweep.search.plan import (
     SearchPlan,
@@ -197,10 +205,7 @@ class Start:
     def left(self) -> tuple[int, int, str]:
         """The number of unfinished runs (or places of a search), that of all, and their noun."""
         if self.search is not None:
-            levels = self.search.levels
-            total = sum(level.places * len(level.seeds) for level in levels)
-            done = sum(len([*markers_in(self.folder, level)]) for level in levels)
-            return total - done, total, "place"
+            return *places_left(self.folder, self.search.levels), "place"
         return len(self.unfinished), len(self.runs), "run"
 
     @cached_property
@@ -303,12 +308,26 @@ class Start:
     def lines(self) -> Iterator[str]:
         """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
         yield from self.damaged()
-        if self.search is not None:
-            parts = self.settings, self.search, self.sweep, self.spoiled
-            yield from search_outlook(*parts, self.results)
-            return
-        about = self.settings.name, self.sweep, self.confirming
-        yield from outlook(*about, self._standings, self._changes, self.results)
+        settings, search, standings = self.settings, self.search, self._standings
+        if search is None:
+            parts = settings.name, self.sweep, self.confirming
+            yield from outlook(*parts, standings, self._changes, self.results)
+            left = any(now.state != "finished" for now in standings if not now.run.confirms)
+        else:
+            yield from search_outlook(settings, search, self.sweep, self.spoiled, self.results)
+            left = self.left[0] > 0
+        if settings.confirm and not settings.partial:
+            chosen = Sweep((), (), {}) if left else self.confirming
+            finalists = count_finalists(search.levels) if search else None
+            sweeps = self.sweep, chosen
+            yield confirm_line(settings.confirm, *sweeps, standings, self.results, finalists)
+        if settings.reevaluate:
+            rows = read_search_rows(self.folder) if search else ()
+            runs = [self.results.run(str(row["id"])) for row in rows]
+            runs = runs if search else [self.results.run(run) for run in self.sweep.runs]
+            times, stem = settings.reevaluate.times, settings.reevaluate.stem
+            if not runs or not all(run.corrected(stem).exists() for run in runs):
+                yield f"qdsweep: to re-evaluate: {plural(times, 'evaluation')} of each elite"
 
     def damaged(self) -> Iterator[str]:
         """Yields one line per run that only counts as unfinished because of its status.json."""

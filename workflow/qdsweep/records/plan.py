@@ -3,8 +3,10 @@
 confirm.json: the runs that confirm a sweep, its winners with held-out seeds.
 """
 
+import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -355,6 +357,9 @@ def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results:
         sums.unlink(missing_ok=True)
         write_text(sweep.plan, text)
         write_text(sums, sums_of(sweep.path, [sweep.plan]))
+    else:
+        with contextlib.suppress(OSError):  # it is another user's
+            os.utime(sweep.plan)  # the newest plan is that of the last start
 
 
 def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.files import read_json_if_whole, signature
 from qdsweep.host.lock import describe, is_alive, read_owner
 from qdsweep.records.index import Index
-from qdsweep.records.paths import RunDir, StateDir, SweepDir
+from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm
+from qdsweep.records.sources import changed_since, kept_sources
 from qdsweep.records.status import Status, last_line, read_last_stop, read_status
 
 LARGE = 1000
@@ -77,7 +78,8 @@ class Standing:
 
     Attributes:
         run: The run.
-        state: finished, running, stopped, failed or waiting (not started).
+        state: finished, running, stopped, extended (finished, and now has a larger budget),
+            outdated (computed with other code of the user), failed or waiting (not started).
         done: How much of the budget is used.
         evaluations: Finished evaluations.
         metrics: Name -> value now, of those that have one.
@@ -107,7 +109,8 @@ class Standing:
             return 0.0
         if not self.done or not self.core_seconds:
             return None
-        return self.core_seconds / self.done * max(0, self.run.budget - self.done)
+        kept = 0 if self.state == "outdated" else self.done
+        return self.core_seconds / self.done * max(0, self.run.budget - kept)
 
     @property
     def eta(self) -> float | None:
@@ -210,10 +213,45 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
         ignored = ("",) if raised else ("", "stopped")
         if stop.cause not in ignored and stop.iteration == status.iterations:
             return "stopped", stop.message
-        return ("stopped", RAISED) if raised else ("waiting", "")
+        return ("extended", RAISED) if raised else ("waiting", "")
     if status.status == "running":
         return "stopped", KILLED
     return "stopped", read_last_stop(files).message
+
+
+_CLASS = re.compile(rb"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+class Outdated:
+    """Finds the runs that the next start computes again, as the user's code has changed since.
+
+    The code is compared once for each set of classes.
+
+    Args:
+        results: The folder results/.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._has_sources = bool(kept_sources(results))
+        self._files: dict[frozenset[bytes], tuple[Path, ...]] = {}
+
+    def mark(self, now: Standing) -> Standing:
+        """Returns the progress of a run, as `outdated` where the code has changed since."""
+        if not self._has_sources or now.state not in ("finished", "stopped", "extended"):
+            return now
+        run = self._results.run(now.run.id)
+        try:
+            # A `module:Class`, or any other text with a colon, which does no harm.
+            classes = frozenset(_CLASS.findall(run.state.config.read_bytes()))
+        except OSError:
+            return now
+        if classes not in self._files:
+            self._files[classes] = changed_since(run) if classes else ()
+        if not (files := self._files[classes]):
+            return now
+        names = ", ".join(file.name for file in files)
+        return replace(now, state="outdated", note=f"{names} has changed")
 
 
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:

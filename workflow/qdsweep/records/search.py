@@ -224,6 +224,12 @@ def markers_in(sweep: SweepDir, level: Level) -> Iterator[tuple[int, Path]]:
                 yield place, path
 
 
+def places_left(sweep: SweepDir, levels: Sequence[Level]) -> tuple[int, int]:
+    """Returns the number of places of a search without a result, and that of all."""
+    total = sum(level.places * len(level.seeds) for level in levels)
+    return total - sum(len([*markers_in(sweep, level)]) for level in levels), total
+
+
 def read_markers(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
     """Yields the existing markers, level by level, place by place, seed by seed."""
     for level in levels:

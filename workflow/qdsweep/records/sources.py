@@ -1,8 +1,9 @@
 """results/sources/: the user's code as it was at each start of a sweep that uses it.
 
-A run's id follows the code of its plug-ins. Before 0.2 it followed the whole file, comments too:
-such runs are found again by the files that are kept here. They also show which file has changed
-since, and `qdsweep export` packs them.
+A run's id follows the code of its plug-ins, with its type annotations. Before 0.2 it followed the
+whole file, comments too. The files that are kept here find such runs, and runs whose code differs
+from the current one only in annotations. They also show which file has changed since, and
+`qdsweep export` packs them.
 """
 
 import contextlib
@@ -11,15 +12,17 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
+from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import needed_files, read_source, source_paths
-from qdsweep.config.source import code_hash, file_hash
+from qdsweep.config.plugin import find_source, needed_files, read_source, source_paths
+from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import naming
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.status import read_status
+from qdsweep.records.status import COMPUTED, read_status
 from qdsweep.sweep.ids import Identity, identify
 
 # Gives the source of a `module:Class`, at one time.
@@ -90,14 +93,26 @@ def identities(
     targets = experiment.plugins
     if not targets:
         return
-    codes = (kept_code(folder, targets) for folder in kept_sources(results))
-    for files in (code, *filter(None, codes)):
-        if not changed(targets, files, code):
-            yield identify(experiment, _by_file(files))
+    seen = [next(_hashes(targets, code))]
+    for files in chain([code], (kept for _, kept in _kept_codes(targets, results))):
+        for hashes in () if changed(targets, files, code) else _hashes(targets, files):
+            if hashes not in seen:
+                seen.append(hashes)
+                yield identify(experiment, hashes.__getitem__)
 
 
-def _by_file(code: Code) -> Callable[[str], str]:
-    return lambda target: file_hash(code(target))
+def _kept_codes(targets: Iterable[str], results: Results) -> Iterator[tuple[Path, Code]]:
+    """Yields folder and code of each earlier start that has these classes, the newest first."""
+    for folder in kept_sources(results):
+        code = kept_code(folder, targets)
+        if code is not None:
+            yield folder, code
+
+
+def _hashes(targets: Iterable[str], code: Code) -> Iterator[dict[str, str]]:
+    """Yields the hashes of classes that ids have: those of their code, then of their files."""
+    for hash_of in (code_hash, file_hash):
+        yield {target: hash_of(code(target)) for target in targets}
 
 
 def finder(results: Results) -> Callable[[Experiment], str]:
@@ -116,7 +131,7 @@ def find_run(experiment: Experiment, results: Results, code: Code = read_source)
 
 
 def replaced(experiment: Experiment, results: Results, code: Code) -> Path | None:
-    """Finds the other user code with which a run of an experiment was finished.
+    """Finds the other user code with which a run of an experiment was computed.
 
     Args:
         experiment: The experiment.
@@ -127,12 +142,11 @@ def replaced(experiment: Experiment, results: Results, code: Code) -> Path | Non
         The folder of that code; None where there is no such run.
     """
     targets = experiment.plugins
-    for folder in kept_sources(results) if targets else ():
-        other = kept_code(folder, targets)
-        if other is None or not changed(targets, code, other):
+    for folder, other in _kept_codes(targets, results) if targets else ():
+        if not changed(targets, code, other):
             continue
         for identity in identities(experiment, results, other):
-            if read_status(results.run(identity.id).state).status == "finished":
+            if read_status(results.run(identity.id).state).status in COMPUTED:
                 return folder
     return None
 
@@ -154,11 +168,15 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
             for target in experiment.plugins
         }
         code = {target: text for target, text in texts.items() if text is not None}
-        if len(code) == len(texts):
-            known = identities(experiment, results, code.__getitem__)
-            if run in (identity.id for identity in known):
-                return files
+        if len(code) == len(texts) and _has_made(run, experiment, code.__getitem__):
+            return files
     return {}
+
+
+def _has_made(run: str, experiment: Experiment, code: Code) -> bool:
+    """Returns whether the id of a run is that of an experiment with exactly this code."""
+    hashes = _hashes(experiment.plugins, code)
+    return any(identify(experiment, own.__getitem__).id == run for own in hashes)
 
 
 def _states(targets: list[str], results: Results) -> Iterator[dict[str, bytes]]:
@@ -171,8 +189,32 @@ def _states(targets: list[str], results: Results) -> Iterator[dict[str, bytes]]:
 
 
 def changed(targets: Iterable[str], code: Code, other: Code) -> list[str]:
-    """Returns those classes whose code is not the same at two times."""
-    return [target for target in targets if code_hash(code(target)) != code_hash(other(target))]
+    """Returns those classes whose code may give other results at two times."""
+    return [
+        target for target in targets if untyped_hash(code(target)) != untyped_hash(other(target))
+    ]
+
+
+def changed_files(targets: Iterable[str], previous: Code | None) -> tuple[Path, ...]:
+    """Returns the files that have changed since; all files if the previous code is unknown."""
+    others = changed(targets, read_source, previous) if previous else targets
+    return tuple(sorted({find_source(target) for target in others}))
+
+
+def changed_since(run: RunDir) -> tuple[Path, ...]:
+    """Returns the files of the user's code that have changed since a run was started.
+
+    They are unknown, and so none, where the experiment or the current code cannot be read.
+    """
+    results = Results(run.path.parent.parent)
+    with contextlib.suppress(BadInput):
+        experiment = compose(str(run.state.config))
+        targets = experiment.plugins
+        if identity_in(experiment, run).id != run.name:
+            kept = (code for _, code in _kept_codes(targets, results))
+            made = (code for code in kept if _has_made(run.name, experiment, code))
+            return changed_files(targets, next(made, None))
+    return ()
 
 
 def identity_in(experiment: Experiment, run: RunDir) -> Identity:

@@ -16,6 +16,9 @@ from qdsweep.records.paths import RunDir, StateDir
 REMEDY = "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
 """The remedy for runs that failed."""
 
+COMPUTED = ("finished", "running", "stopped")
+"""The `status` of a run that has results so far and did not fail."""
+
 
 @dataclass(frozen=True)
 class Status:

@@ -183,6 +183,12 @@ def count_candidates(levels: Sequence[Level]) -> int:
     return sum(level.places for level in levels if level.kind not in GO_ON)
 
 
+def count_finalists(levels: Sequence[Level]) -> int:
+    """Returns the number of candidates that a search computes whole."""
+    most = whole_budget(levels)
+    return sum(level.places for level in levels if level.budget == most)
+
+
 def search_cost(levels: Sequence[Level]) -> int:
     """Returns the total cost of a search, in the unit of its budgets."""
     return sum(cost(levels, level) for level in levels)

@@ -45,7 +45,7 @@ from qdsweep.search.pbt import refuse_population
 from qdsweep.search.tpe import count_rows, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.runs import Row, Sweep
-from qdsweep.text import plural
+from qdsweep.text import duration, plural
 
 SEED = "seed"
 
@@ -324,7 +324,7 @@ def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Result
     except BadInput:
         return _EDITED
     if candidate is not None and (marker["values"], marker["runs"]) != candidate:
-        return "the sweep now has other values or seeds"
+        return "the sweep now has other values, seeds or code"
     run = results.run(str(marker["run"]))
     budget = {str(marker["unit"]): int(marker["budget"])}
     gone = not run.summary.exists() or is_too_short(run, budget)
@@ -382,12 +382,12 @@ def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[
     total, different = search_cost(levels), max(len(plan.candidates), count_candidates(levels))
     yield (
         f"  {total:,} {plan.unit}, {share_of_whole(levels, different):.0%} of {different:,} "
-        f"full runs with one seed; {_hours(plan, total, results)}"
+        f"full runs with one seed; {_core_time(plan, total, results)}"
     )
 
 
-def _hours(plan: SearchPlan, total: int, results: Results) -> str:
-    """Estimates the core-hours from runs of the search that have started."""
+def _core_time(plan: SearchPlan, total: int, results: Results) -> str:
+    """Estimates the core time from runs of the search that have started."""
     seconds = spent = 0.0
     for candidate in plan.candidates:
         for run in candidate.runs.values():
@@ -396,8 +396,8 @@ def _hours(plan: SearchPlan, total: int, results: Results) -> str:
                 seconds += status.core_seconds
                 spent += getattr(status, plan.unit)
     if not spent:
-        return "core-hours are unknown until a run has started"
-    return f"about {seconds / spent * total / 3600:.2g} core-hours in total"
+        return "core time unknown until a run has started"
+    return f"about {duration(seconds / spent * total)} of core time in total"
 
 
 def _kind(settings: SweepFile) -> str:

@@ -52,7 +52,7 @@ _PLAIN = Style()
 _STYLES = {
     "failed": Style(color="bright_red", bold=True),
     "running": Style(color="green"),
-    "stopped": Style(color="yellow"),
+    **dict.fromkeys(("stopped", "extended", "outdated"), Style(color="yellow")),
     "waiting": Style(color="bright_black"),
     "finished": Style(color="cyan"),
 }
@@ -299,8 +299,8 @@ class Watch(App[None]):
         for state in filter(sums.counts.get, STATES):
             style = "bold red" if state == "failed" else "not bold"
             text.append(", ", "not bold").append(f"{sums.counts[state]:,} {state}", style)
-        hours = "" if sums.left is None else f", {sums.left / 3600:.2f} left"
-        parts = [f"core-hours: {sums.used / 3600:.2f} used{hours}"]
+        left = "" if sums.left is None else f", {duration(sums.left)} left"
+        parts = [f"core time: {duration(sums.used)} used{left}"]
         parts.append(f"{plural(sums.cores, 'core')} in use")
         if sums.eta is not None:
             parts.append(f"ETA {duration(sums.eta)}")
@@ -362,7 +362,7 @@ def _about(run: Followed) -> Text:
     score = "" if run.score is None else f", {run.metric.heading} {run.score:,.6g}"
     done = f"{now.state}, {now.done:,} of {now.run.budget:,} {now.run.unit}{score}"
     text = Text(f"{run.folder.name}\n", style="bold")
-    text.append(f"{done}, {now.core_seconds / 3600:.3f} core-hours", "not bold")
+    text.append(f"{done}, {duration(now.core_seconds)} of core time", "not bold")
     if now.note:
         text.append("\n" if failed else "; ", "not bold")
         text.append(printable(now.note), "bold red" if failed else "not bold")

@@ -18,7 +18,7 @@ from qdsweep.host.lock import DEAD_SECONDS, lives, read_owner
 from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
-from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
+from qdsweep.records.progress import Outdated, Outlook, Standing, outlook, read_standing
 from qdsweep.text import short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
@@ -140,9 +140,15 @@ class Followed:
     """A run that is followed; `corrected` is the file of its re-evaluation, if one is planned."""
 
     def __init__(
-        self, folder: RunDir, run: PlannedRun, corrected: Path | None, metric: Metric
+        self,
+        folder: RunDir,
+        run: PlannedRun,
+        corrected: Path | None,
+        metric: Metric,
+        outdated: Outdated,
     ) -> None:
         self.folder, self.run, self.corrected, self.metric = folder, run, corrected, metric
+        self.outdated = outdated
         self.reevaluated = False
         self.why = ""  # the decision of a search about it
         self.curve = Curve(folder.state.metrics, metric)
@@ -172,7 +178,8 @@ class Followed:
         if seen == self.seen:
             return False
         self.seen, before = seen, self.standing
-        self.standing = explained(read_standing(self.folder, self.run, alive=seen[2]), self.why)
+        standing = self.outdated.mark(read_standing(self.folder, self.run, alive=seen[2]))
+        self.standing = explained(standing, self.why)
         return self.standing != before
 
     def explain(self, why: str) -> None:
@@ -273,6 +280,7 @@ class Follow:
         asked = search_runs(self.search) if self.search else {}
         stem = plan.reevaluate.stem if plan.reevaluate else None
         before, self.runs, self._plan = self.runs, {}, seen
+        outdated = Outdated(self.results)
         others = [run for run in plan.runs(confirming) if run.id not in asked]
         for run in (*(run for run, _ in asked.values()), *others):
             folder = self.results.run(run.id)
@@ -281,7 +289,7 @@ class Follow:
             known = before.get(run.id)
             now = (run, corrected, plan.rank.drawn)
             if known is None or (known.run, known.corrected, known.metric) != now:
-                known = Followed(folder, *now)
+                known = Followed(folder, *now, outdated)
             known.explain(asked[run.id][1] if run.id in asked else "")
             self.runs[run.id] = known
         return True
