@@ -192,7 +192,7 @@ def add_color_bar(
         extend={(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither"),
         extendfrac=0.03,
     )
-    cut = f" ({short(low, 4)} to {short(high, 4)})" if below or above else ""
+    cut = f"\n(elites {short(low, 4)} to {short(high, 4)})" if below or above else ""
     bar.set_label(f"Objective{cut}")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
