@@ -140,7 +140,7 @@ RETURN = BY_NAME["return"]
 NO_METRICS = frozenset(
     (
         *("id", "group", "status", "runs", "qd_score_fraction", "wall_seconds", "engine"),
-        *("workers", "total_evaluations", "scale", "n"),
+        *("workers", "total_evaluations", "elites_below_range", "scale", "n"),
     )
 )
 TAKEN = NO_METRICS | BY_NAME.keys() | {metric.column for metric in METRICS}

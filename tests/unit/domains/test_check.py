@@ -1,7 +1,7 @@
 """`qdsweep check` finds the faults of a user's domain."""
 
 import pytest
-from domain_makers import GOOD, linear_projection, make, preset
+from domain_makers import GOOD, LENGTH, linear_projection, make, preset, task
 from refusals import names_all, refused
 
 from qdsweep.cli import main
@@ -59,11 +59,27 @@ def test_check_reports_the_cost_and_measures_out_of_range(plugins):
     plugins("mine_wide", GOOD)
     findings = check_rows(make(type="mine_wide:Good"))  # 1 + 3 * N(0, 1) in a range of 0 to 1
     assert findings.seconds > 0 and len(findings.measures) == 1000
-    _, share, measure, remedy = findings.lines()
+    _, share, measure, remedy, *_ = findings.lines()
     assert 80 < float(share.split("%")[0]) < 95
     names_all(measure, "a:", "0 to 1")
     names_all(remedy, "ranges")
-    assert check_rows(preset("maze")).lines()[1].startswith("0.0%")
+    assert [line[:4] for line in check_rows(preset("maze")).lines()[1:]] == ["0.0%"] * 2
+
+
+def test_check_reports_objectives_out_of_range(plugins):
+    plugins("mine_deep", GOOD)  # the objective is the measure: 1 + 3 * N(0, 1)
+    length = {**LENGTH, "range": [0, 500]}
+    pole = make(**task("CartPole-v1", length, objective_range=[100, 500]))
+    for findings, ends in (
+        (check_rows(make(type="mine_deep:Good")), "0 to 1"),
+        (check_rows(pole, batch=3), "100 to 500"),
+    ):
+        *_, share, objective, remedy = findings.lines()
+        low, high = findings.objective_range
+        outside = (findings.objective < low) | (findings.objective > high)
+        assert share.startswith(f"{outside.mean():.1%}") and outside.mean() > 0.5
+        names_all(objective, "objective:", ends, f"{findings.objective.min():.4g}")
+        names_all(remedy, "`objective_range`")
 
 
 def test_check_rows_finds_a_wrong_gradient():

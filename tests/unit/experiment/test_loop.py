@@ -9,6 +9,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from in_process import compute_run
+from refusals import names_all
 from small_runs import digest_of, experiment, fresh, payload_of
 from support import TINY
 
@@ -16,6 +18,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
+from qdsweep.domains.base import outside
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
 from qdsweep.experiment.loop import run_loop, timed
@@ -84,6 +87,29 @@ def test_compute_writes_what_design_names(tmp_path):
     assert summary["norm_qd_score"] == pytest.approx(summary["qd_score"] / 144)
     assert len(read_rows(out / "state/metrics.csv")) == 12
     assert len(list((out / "state").glob("reload-*"))) == 1
+
+
+def test_elites_outside_the_objective_range_are_counted(tmp_path, caplog):
+    domain = {**TINY["domain"], "objective_range": [90, 95]}
+    out = compute_run({**TINY, "domain": domain, "algorithm": "map_elites"}, tmp_path / "run")
+    summary = json.loads((out / "summary.json").read_text())
+    with np.load(out / "archive.npz") as file:
+        objective = file["objective"]
+    below, above = int((objective < 90).sum()), int((objective > 95).sum())
+    assert summary["objectives_outside"] == {"below": below, "above": above}
+    assert below > 0 and above > 0
+    (warning,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    names_all(warning, below, above, summary["num_elites"], "objective_range", "[90.0, 95.0]")
+    caplog.clear()
+    all_inside = compute_run({**TINY, "iterations": 1}, tmp_path / "inside")
+    count = json.loads((all_inside / "summary.json").read_text())["objectives_outside"]
+    assert count == {"below": 0, "above": 0} and "objective_range" not in caplog.text
+
+
+def test_a_rounding_error_is_not_outside_the_objective_range():
+    below, above = outside(np.array([-1e-12, -1e-3, 100.0, 100 + 1e-12, 100.1]), (0.0, 100.0))
+    assert below.tolist() == [False, True, False, False, False]
+    assert above.tolist() == [False, False, False, False, True]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
-from qdsweep.metrics import Metric
+from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
 from qdsweep.records.progress import RAISED, Standing, outlook, read_standing
@@ -350,6 +350,13 @@ def search_line(search: Searched, standings: Iterable[Standing]) -> str:
 
 # In the order of the table: states that need attention come first.
 STATES = ("failed", "running", "stopped", "extended", "outdated", "waiting", "finished")
+
+
+def status_metric(rank: Metric, standings: Iterable[Standing]) -> Metric:
+    """Returns the metric of `qdsweep status`: that of the page, if all runs have measured it."""
+    metric = rank if rank.curve else RANK
+    measured = (now.metrics for now in standings if now.metrics)
+    return metric if all(metric.name in values for values in measured) else metric.always
 
 
 def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:

@@ -183,6 +183,7 @@ def _status(arguments: argparse.Namespace) -> int:
         reevaluations,
         search_line,
         search_standings,
+        status_metric,
         summary_line,
         table,
     )
@@ -201,7 +202,7 @@ def _status(arguments: argparse.Namespace) -> int:
     if search is not None:
         standings = search_standings(sweep, search, standings)
     standings = [*map(Outdated(results).mark, standings)]
-    metric = plan.rank.drawn
+    metric = status_metric(plan.rank, standings)
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "USED", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
     if search is not None:  # room for the reason of a stop; the summary line has the core time

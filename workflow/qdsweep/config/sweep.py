@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from qdsweep.config.base import Model
+from qdsweep.config.base import Interval, Model
 from qdsweep.config.keys import column_of
 from qdsweep.config.search import Search
 from qdsweep.metrics import RANK
@@ -128,6 +128,13 @@ class Figures(Model):
         ge=30,
         le=600,
         description="width of a figure in print; null: the default width [mm]",
+    )
+    color_range: Interval | None = Field(
+        default=None,
+        description=(
+            "objectives at the ends of the colours of archives, such as [0, 300]; null: the range "
+            "of the elites without far outliers"
+        ),
     )
     facets: str | None = Field(
         default=None, description="a swept parameter: learning curves have one panel per value"

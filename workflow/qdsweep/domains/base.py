@@ -102,6 +102,18 @@ class Evaluation(NamedTuple):
     steps: NDArray[np.int64] | None = None
 
 
+def outside(
+    objective: Floats, objective_range: tuple[float, float]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Returns which of ``(n,)`` objectives are below a range, and which are above it.
+
+    An objective that is outside only by a rounding error counts as inside.
+    """
+    low, high = objective_range
+    error = 1e-9 * (high - low)
+    return objective < low - error, objective > high + error
+
+
 class Domain(Protocol):
     """An objective function with measures.
 

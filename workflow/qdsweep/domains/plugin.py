@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from qdsweep.config.compose import read_domain
 from qdsweep.config.domain import Plugin
 from qdsweep.config.plugin import load_class
-from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds, evaluated, real_numbers
+from qdsweep.domains.base import (
+    Domain,
+    Evaluation,
+    Floats,
+    Seeds,
+    evaluated,
+    outside,
+    real_numbers,
+)
 from qdsweep.domains.experience import check_experience
 from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
@@ -112,7 +120,7 @@ _TIMES = 3
 _CUTS = 4
 _GRADIENT_ROWS = 3
 _RECORDED_ROWS = 3
-# The number of random solutions for the share outside the ranges, and their time limit [s].
+# The number of random solutions for the shares outside the ranges, and their time limit [s].
 _SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
 
@@ -124,35 +132,51 @@ class Findings(NamedTuple):
         batch: Solutions per batch.
         measures: ``(n, m)`` the measures of random solutions.
         ranges: Name -> (lower, upper) range of each measure.
+        objective: ``(n,)`` the objectives of the same solutions.
+        objective_range: The domain's own.
     """
 
     seconds: float
     batch: int
     measures: Floats
     ranges: dict[str, tuple[float, float]]
+    objective: Floats
+    objective_range: tuple[float, float]
 
     def lines(self) -> list[str]:
-        """Returns the text for the user, with the remedy for measures that are out of range."""
+        """Returns the text for the user, with remedies for values that are out of range."""
         low, high = np.array(list(self.ranges.values())).T
-        outside = (self.measures < low) | (self.measures > high)
+        beyond = (self.measures < low) | (self.measures > high)
+        below, above = outside(self.objective, self.objective_range)
         lines = [
             f"{1000 * self.seconds:.3g} ms per evaluation, in a batch of {self.batch} on one core",
-            f"{outside.any(axis=1).mean():.1%} of {len(outside)} random solutions"
+            f"{beyond.any(axis=1).mean():.1%} of {len(beyond)} random solutions"
             " (x0 + step * N(0, I)) are outside the measure ranges",
         ]
-        for index, name in enumerate(self.ranges):
-            if outside[:, index].any():
-                seen = self.measures[:, index]
-                lines.append(
-                    f"  {name}: {outside[:, index].mean():.1%}; seen {seen.min():.4g} to"
-                    f" {seen.max():.4g}, range {low[index]:.4g} to {high[index]:.4g}"
-                )
-        if outside.any():
+        for index, (name, ends) in enumerate(self.ranges.items()):
+            if beyond[:, index].any():
+                lines.append(_seen(name, self.measures[:, index], beyond[:, index], ends))
+        if beyond.any():
             lines.append(
                 "  all of these would share the cells at the edge; to separate them, widen the"
                 " ranges or choose a smaller `step`"
             )
+        lines.append(f"{(below | above).mean():.1%} of them are outside the objective range")
+        if (below | above).any():
+            lines += [
+                _seen("objective", self.objective, below | above, self.objective_range),
+                "  the QD score subtracts the lower end, so elites below it count as negative;"
+                " widen `objective_range`",
+            ]
         return lines
+
+
+def _seen(name: str, values: Floats, beyond: NDArray[np.bool_], ends: tuple[float, float]) -> str:
+    """Returns the line on values of which some are outside their range."""
+    return (
+        f"  {name}: {beyond.mean():.1%}; seen {values.min():.4g} to {values.max():.4g},"
+        f" range {ends[0]:.4g} to {ends[1]:.4g}"
+    )
 
 
 def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
@@ -169,7 +193,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
         seed: The seed of the solutions, and of the random parts of the batch.
 
     Returns:
-        The time of an evaluation, and the measures of random solutions.
+        The time of an evaluation, and the results of random solutions.
 
     Raises:
         BadInput: The contract is broken; the message has the reason and the line of code.
@@ -206,13 +230,15 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     if hasattr(domain, "actor"):
         check_experience(domain, solutions[:_RECORDED_ROWS], seeds[:_RECORDED_ROWS])
     more = min(_SAMPLE, int(_SAMPLE_SECONDS / seconds)) - batch
-    measures = whole["measures"]
+    objective, measures = whole["objective"], whole["measures"]
     if more > 0:
         further = x0 + step * rng.normal(size=(more, domain.solution_dim))
         further_seeds = rng.integers(2**32, size=more, dtype=np.uint32)
-        seen = _evaluate(domain, further, further_seeds)["measures"]
-        measures = np.concatenate([measures, seen])
-    return Findings(seconds, batch, measures, dict(domain.measures))
+        seen = _evaluate(domain, further, further_seeds)
+        objective = np.concatenate([objective, seen["objective"]])
+        measures = np.concatenate([measures, seen["measures"]])
+    ranges = dict(domain.measures)
+    return Findings(seconds, batch, measures, ranges, objective, domain.objective_range)
 
 
 def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:

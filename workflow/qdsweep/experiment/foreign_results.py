@@ -13,6 +13,7 @@ from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
+from qdsweep.experiment.results import count_outside
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
@@ -98,6 +99,7 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
         **last,
         **results.measured,
         "archive_digest": archive_digest(rows),
+        "objectives_outside": count_outside(rows["objective"], about.objective_range),
         "archive": {
             **results.archive.describe(),
             "ranges": [[float(low), float(high)] for low, high in about.archive.ranges],

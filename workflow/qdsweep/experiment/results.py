@@ -13,7 +13,7 @@ from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Domain
+from qdsweep.domains.base import Domain, Floats, outside
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State, measure
 from qdsweep.files import atomic
@@ -33,8 +33,8 @@ def write_results(
     domain: Domain,
     state: State,
     about: dict[str, Any],
-) -> None:
-    """Writes archive.npz and summary.json of a state.
+) -> dict[str, Any]:
+    """Writes archive.npz and summary.json of a state, and returns the summary.
 
     Args:
         files: The paths to write.
@@ -53,21 +53,27 @@ def write_results(
         np.savez_compressed(file, **rows)  # type: ignore[arg-type]
     metrics = measure(state)
     del metrics["iteration"]
-    write_summary(
-        files,
-        {
-            "id": run,
-            "iterations": state.iterations,
-            **metrics,
-            "failures": state.failures,
-            "archive_digest": digest,
-            "archive": describe_archive(archive, domain),
-            "step": float(domain.step),
-            "timings": {**state.seconds, "total": sum(state.seconds.values())},
-            "cpu_baseline": experiment.cpu_baseline,
-            **about,
-        },
-    )
+    summary = {
+        "id": run,
+        "iterations": state.iterations,
+        **metrics,
+        "failures": state.failures,
+        "archive_digest": digest,
+        "objectives_outside": count_outside(rows["objective"], domain.objective_range),
+        "archive": describe_archive(archive, domain),
+        "step": float(domain.step),
+        "timings": {**state.seconds, "total": sum(state.seconds.values())},
+        "cpu_baseline": experiment.cpu_baseline,
+        **about,
+    }
+    write_summary(files, summary)
+    return summary
+
+
+def count_outside(objective: Floats, objective_range: tuple[float, float]) -> dict[str, int]:
+    """Counts the elites, ``(n,)`` objectives, `below` and `above` the objective range."""
+    below, above = outside(objective, objective_range)
+    return {"below": int(below.sum()), "above": int(above.sum())}
 
 
 def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:

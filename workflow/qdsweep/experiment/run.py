@@ -365,7 +365,19 @@ class Recorder:
             **{name: self.row.get(name) for name in self.own.columns},
         }
         self.history.finish()  # first, because with summary.json the run counts as finished
-        write_results(self.files, self.identity.id, self.experiment, self.domain, state, about)
+        summary = write_results(
+            self.files, self.identity.id, self.experiment, self.domain, state, about
+        )
+        count = summary["objectives_outside"]
+        if any(count.values()):
+            log.warning(
+                "of %d elites, %d are below objective_range %s and %d are above it. Elites below it"
+                " count as negative in the QD score",
+                summary["num_elites"],
+                count["below"],
+                summary["archive"]["objective_range"],
+                count["above"],
+            )
         self.files.seal()
         for superfluous in (self.files.partial.path, self.files.workers):
             shutil.rmtree(superfluous, ignore_errors=True)

@@ -12,7 +12,13 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 from support import TINY
 
-from qdsweep.analysis.figures.animations import FRAMES, best_groups, color_limits, evolution, frames
+from qdsweep.analysis.figures.animations import (
+    FRAMES,
+    best_groups,
+    evolution,
+    evolution_limits,
+    frames,
+)
 from qdsweep.analysis.figures.animations import _read as read_evolution
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.selection import read_tables
@@ -83,7 +89,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
 def test_frames_share_one_colour_scale_and_have_the_line_of_their_group(filled):
     film = read(filled)["MAP-Elites"]
     with style():
-        first, *_, last = frames(film, color_limits([film]))
+        first, *_, last = frames(film, evolution_limits([film], None))
     assert first.size == last.size
     bar = (330, 100, 420, 380)  # the colour bar and its numbers
     np.testing.assert_array_equal(np.asarray(first.crop(bar)), np.asarray(last.crop(bar)))
@@ -101,7 +107,7 @@ def test_the_colour_bar_has_an_arrow_where_a_frame_has_objectives_beyond_it(fill
         return colorbar(*words, **look)
 
     monkeypatch.setattr(Figure, "colorbar", listening)
-    low, high = color_limits([film])
+    low, high = evolution_limits([film], None)
     worst = np.nanmin(film.picture(1))
     assert worst < low, "the first elites are worse than the last ones"
     for limits in ((low, high), (worst, high - 1.0), (-1e9, 1e9)):

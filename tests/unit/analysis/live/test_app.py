@@ -271,10 +271,12 @@ def test_it_waits_for_a_sweep_that_has_not_started(tmp_path):
 
 
 def test_without_a_terminal_it_prints_the_status_once(copied, snapshot):
-    results, _ = copied
+    results, runs = copied
     watched = command("qdsweep", "watch", "tiny", "--results", results)
     assert watched.stderr
     assert watched.stdout == command("qdsweep", "status", "tiny", "--results", results).stdout
+    summary = json.loads((results / "runs" / runs["sphere"] / "summary.json").read_text())
+    assert f" {summary['norm_qd_score']:,.6g} " in watched.stdout, "the score of the page"
     lines = watched.stdout.splitlines()
     assert max(len(line) for line in lines if " " in line.strip()) <= 120, "except for a long path"
     text = watched.stdout.replace(platform.node(), "HOST").replace("\n  ", " ")

@@ -1,6 +1,8 @@
 """The page of a sweep is one file, and contains users' texts literally."""
 
+import json
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 
@@ -14,6 +16,7 @@ from support import TINY
 from qdsweep.analysis.page.gallery import figure_picture, figure_sections
 from qdsweep.analysis.page.report import report, settings, trimmed
 from qdsweep.analysis.sheet import Sheet, text_cell
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.sweep import Figures
 from qdsweep.experiment.load import Run
 from qdsweep.versions import __version__, own_commit
@@ -33,6 +36,22 @@ def test_what_the_page_says(main, snapshot):
     assert text_of(page) == snapshot
     headings = re.findall(r"<h[123][^>]*>([^<]+)<", page)
     assert len(headings) == len(set(headings))
+
+
+def test_elites_below_the_objective_range_are_a_warning_at_the_table(invented, main, tmp_path):
+    results = tmp_path / "results"
+    shutil.copytree(invented.results, results)
+    file = results / "runs" / invented.ids["wide", 1] / "summary.json"
+    count = {"objectives_outside": {"below": 77, "above": 0}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | count))
+    sweep = results / "sweeps" / main.name
+    aggregate(sweep, results / "runs")
+    report(sweep, results / "runs")
+    page = (sweep / "report.html").read_text()
+    (warning,) = re.findall(r'<p class="warning">(.*?)</p>', page)
+    names_all(warning, "77", "1 of 6", "objective_range")
+    assert page.count(warning) == 1, "not in the note of the table, too"
+    assert 'class="warning"' not in (main / "report.html").read_text()
 
 
 def test_it_is_self_contained_and_escapes_what_users_write(main):

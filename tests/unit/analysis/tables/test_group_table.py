@@ -1,5 +1,7 @@
 """The table of groups: means, the best and its ties, medians, mean QD score."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from refusals import names_all
 from scipy import stats
 
 from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.groups import first_batches, first_policies, unequal_budgets
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
@@ -40,6 +43,21 @@ def test_the_best_is_bold_and_ties_have_a_dagger(tmp_path, snapshot):
     sweep = make_tables(tmp_path, THREE)
     assert (sweep / "table.md").read_text() == snapshot
     assert (sweep / "table.tex").read_text().partition("\\resizebox")[2] == snapshot
+
+
+def test_elites_below_the_objective_range_are_a_warning(tmp_path):
+    results = make_tables(tmp_path, {"a": [1.0, 2.0]}).parents[1]
+    before = read_sheet(results / "sweeps/given/table.json").note
+    assert read(results / "sweeps/given", "summary")["elites_below_range"].isna().all()
+    for seed, below in ((1, 0), (2, 1234)):
+        file = results / f"runs/a-s{seed}/summary.json"
+        count = {"objectives_outside": {"below": below, "above": 5}}
+        file.write_text(json.dumps(json.loads(file.read_text()) | count))
+    aggregate(results / "sweeps/given", results / "runs")
+    assert read(results / "sweeps/given", "summary")["elites_below_range"].tolist() == [0, 1234]
+    note = read_sheet(results / "sweeps/given/table.json").note
+    assert note.startswith(before)
+    names_all(note.removeprefix(before), "1,234", "1 of 2", "objective_range")
 
 
 def test_without_cells_the_qd_score_is_compared(tmp_path):

@@ -99,6 +99,7 @@ SUMMARY = (
     *(metric.name for metric in RECORDED if metric.name != "iteration"),
     "failures",
     "archive_digest",
+    "objectives_outside",
     "archive",
     "timings",
     "cpu_baseline",

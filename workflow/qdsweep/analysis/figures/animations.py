@@ -22,8 +22,8 @@ from qdsweep.analysis.figures.figure import (
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
+    color_limits,
     measure_names,
-    objective_limits,
 )
 from qdsweep.analysis.figures.style import (
     EMPTY_CELL,
@@ -122,7 +122,7 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
         fillings = [_read(data, group) for group in groups]
         shown = [filling for filling in fillings if filling is not None]
         if shown:
-            limits = color_limits(shown)
+            limits = evolution_limits(shown, data.plan.figures.color_range)
             animated |= {f"{filling.run.summary['id']}.gif": (filling, limits) for filling in shown}
             name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
             with style(width):
@@ -205,10 +205,10 @@ def draw_moment(ax: "Axes", filling: Evolution, iteration: int, limits: Limits) 
     return image
 
 
-def color_limits(shown: list[Evolution]) -> Limits:
-    """Returns the range of the last objectives, within the domain's objective range."""
-    last = np.concatenate([filling.history.at(filling.last)[1] for filling in shown])
-    return objective_limits(last, shown[0].run.summary["archive"])
+def evolution_limits(shown: list[Evolution], chosen: Limits | None) -> Limits:
+    """Returns the objectives at the ends of the colours, from the last elites."""
+    last = [filling.history.at(filling.last)[1] for filling in shown]
+    return color_limits(last, shown[0].run.summary["archive"], chosen)
 
 
 def _read(data: SweepData, group: str) -> Evolution | None:
@@ -248,7 +248,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     width = figure_width(2.3 * len(_STILLS) + 1.1)
     shares = _STILLS if width > 5 else _STILLS[1::2]  # a narrow column has room for two
     figure = Figure(figsize=(width, 2.55 * len(shown) + 0.3), layout="constrained")
-    limits = color_limits(shown)
+    limits = evolution_limits(shown, tables.plan.figures.color_range)
     rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
     for row, filling in zip(rows, shown, strict=True):
         axes = list(row.subplots(1, len(shares)))

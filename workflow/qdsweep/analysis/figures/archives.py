@@ -5,8 +5,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from qdsweep.analysis.curves import View
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archive_profile import (
@@ -23,7 +21,6 @@ from qdsweep.analysis.figures.heatmap import (
     color_limits,
     draw_archive,
     elite_table,
-    objective_limits,
 )
 from qdsweep.analysis.figures.layout import MAX_LINES, add_inside, add_legend, legend_height
 from qdsweep.analysis.figures.style import (
@@ -117,7 +114,7 @@ def heatmaps(data: SweepData) -> Drawn:
         alike.setdefault(score_scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
     for part, (title, block) in zip(parts.flat, blocks.items(), strict=False):
         same = alike[score_scale_of[block[0][0]["group"]]]
-        _draw_block(part, data, block, columns, side, color_limits(same))
+        _draw_block(part, data, block, columns, side, _limits(data, same))
         if len(chosen) > 1:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
@@ -166,7 +163,7 @@ def overview(data: SweepData) -> Drawn:
         add_heading(figure, panel, width)
     pictured = data.best(pictured, count)
     shown = [(row, reported_run(data.runs_dir, row)) for row in map(data.median_run, pictured)]
-    _draw_block(maps, data, shown, count, side, color_limits([run for _, run in shown]))
+    _draw_block(maps, data, shown, count, side, _limits(data, [run for _, run in shown]))
     band = data.band_text(lines)
     ax = curve.subplots()
     draw_curves(ax, data, lines, View(metric))
@@ -200,6 +197,12 @@ def key_text(tables: Tables) -> str:
         if len(tables.series) > 1
         else ""
     )
+
+
+def _limits(data: SweepData, runs: list[Run]) -> Limits:
+    """Returns the objectives at the ends of the colours of archives with one scale."""
+    objectives = [objectives_of(run) for run in runs]
+    return color_limits(objectives, runs[0].summary["archive"], data.plan.figures.color_range)
 
 
 def _fitting(inches: float) -> int:
@@ -273,9 +276,9 @@ def run_pictures(data: SweepData) -> None:
         runs = [load(data.run(run).results.path) for run in ids]
         if not runs:
             continue
-        objectives = np.concatenate([objectives_of(run) for run in runs])
-        now = objective_limits(objectives, runs[0].summary["archive"])
-        limits[scale] = _steady(before.get(scale), now)
+        now = _limits(data, runs)
+        chosen = data.plan.figures.color_range is not None
+        limits[scale] = now if chosen else _steady(before.get(scale), now)
         for run_id, run in zip(ids, runs, strict=True):
             shown[f"{run_id}.png"] = run, limits[scale]
     made_of = {name: f"{stamp(run.files.archive)} {ends}" for name, (run, ends) in shown.items()}

@@ -123,7 +123,9 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
         "as reported": load(folder.path),
         "corrected": CorrectedRun(folder.path, settings.stem),
     }
-    limits = color_limits(list(runs.values()))
+    objectives = [run.arrays["objective"] for run in runs.values()]
+    about, chosen = runs["as reported"].summary["archive"], data.plan.figures.color_range
+    limits = color_limits(objectives, about, chosen)
     width = figure_width(7.2)
     rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
     figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
@@ -131,7 +133,6 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
     for ax, (name, run) in zip(axes, runs.items(), strict=True):
         draw_archive(ax, run, limits)
         ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
-    objectives = [run.arrays["objective"] for run in runs.values()]
     add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
     caption = (
         f"The final archive of {group} (the run with the median {data.drawn.phrase}), as reported"

@@ -1,7 +1,7 @@
 """One archive on one pair of axes, drawn as its type and number of measures allow."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,10 +112,34 @@ def _ranges(run: Run) -> np.ndarray:
 Limits = tuple[float, float]
 
 
-def color_limits(runs: list[Run]) -> Limits:
-    """Returns the range of objectives of `runs`, within the domain's objective range."""
-    objectives = np.concatenate([run.arrays["objective"] for run in runs])
-    return objective_limits(objectives, runs[0].summary["archive"])
+# The share of the elites that has at least two thirds of the colours.
+_MIDDLE = 0.95
+
+
+def color_limits(
+    objectives: Sequence[np.ndarray], about: dict[str, Any], chosen: Limits | None
+) -> Limits:
+    """Returns the objectives at the ends of the colours, which archives with one scale share.
+
+    By default the range ends at far outliers, which would leave the rest of a map in one colour.
+    An archive of one measure keeps them, because its vertical axis shows the objective, too.
+
+    Args:
+        objectives: Those of the elites of each archive.
+        about: `archive` of summary.json.
+        chosen: `figures.color_range`.
+    """
+    if chosen is not None:
+        return chosen
+    values = np.concatenate(objectives)
+    if len(values) == 0 or len(about.get("ranges") or ()) == 1:
+        return objective_limits(values, about)
+    low, high = values.min(), values.max()
+    below, above = np.quantile(values, ((1 - _MIDDLE) / 2, (1 + _MIDDLE) / 2))
+    if below < above:
+        margin = (above - below) / 4
+        low, high = max(low, below - margin), min(high, above + margin)
+    return _with_width(float(low), float(high))
 
 
 def objective_limits(objectives: np.ndarray, about: dict[str, Any]) -> Limits:
@@ -129,6 +153,10 @@ def objective_limits(objectives: np.ndarray, about: dict[str, Any]) -> Limits:
     bounds = about.get("objective_range")
     if bounds and low < bounds[1] and high > bounds[0]:
         low, high = max(low, float(bounds[0])), min(high, float(bounds[1]))
+    return _with_width(low, high)
+
+
+def _with_width(low: float, high: float) -> Limits:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
@@ -147,24 +175,27 @@ def add_color_bar(
     limits: Limits,
     aspect: float = 25,
 ) -> None:
-    """Adds the colour bar of `axes` next to them, with arrows for objectives outside its range."""
+    """Adds the colour bar of `axes` next to them.
+
+    Where elites are outside its range, it has arrows, and its label has their lowest and highest
+    objective.
+    """
+    shown = [some for some in objectives if np.isfinite(some).any()]
+    low = min((float(np.nanmin(some)) for some in shown), default=limits[0])
+    high = max((float(np.nanmax(some)) for some in shown), default=limits[1])
+    below, above = low < limits[0], high > limits[1]
     bar = place.colorbar(
         color_scale(limits),
         ax=axes,
         pad=0.02,
         aspect=aspect,
-        extend=_beyond(objectives, limits),
+        extend={(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither"),
         extendfrac=0.03,
     )
-    bar.set_label("Objective")
+    cut = f"\n(elites {short(low, 4)} to {short(high, 4)})" if below or above else ""
+    bar.set_label(f"Objective{cut}")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
-
-
-def _beyond(objectives: Iterable[np.ndarray], limits: Limits) -> Any:
-    outside = [((some < limits[0]).any(), (some > limits[1]).any()) for some in objectives]
-    below, above = np.any(outside, axis=0)
-    return {(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither")
 
 
 def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:

@@ -27,7 +27,7 @@ from qdsweep.analysis.page.search import search_section
 from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.comparisons import HEADINGS
-from qdsweep.analysis.tables.groups import heading_of, unequal_budgets
+from qdsweep.analysis.tables.groups import elites_below_range, heading_of, unequal_budgets
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.config.base import value_text
 from qdsweep.config.keys import ALIASED
@@ -185,6 +185,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
 
     data = SweepData.read(sweep_dir, runs_dir)
     warning = unequal_budgets(data.plan, data.table, data.score_scales)
+    warning += elites_below_range(data.summary)
     shown = [
         (replace(sheet, note=sheet.note.replace(warning, "")) if warning else sheet, files)
         for sheet, files in sheets(data.sweep)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _INTEGERS = (
     *(metric.name for metric in RECORDED if metric.whole),
-    *("workers", "total_evaluations"),
+    *("workers", "total_evaluations", "elites_below_range"),
 )
 _MISSING = Result({"status": "missing"}, None)
 

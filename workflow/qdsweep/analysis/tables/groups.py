@@ -23,7 +23,7 @@ from qdsweep.config.files import listed
 from qdsweep.metrics import BY_NAME, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
-from qdsweep.text import common_decimals, mean_and_error, number, with_interval
+from qdsweep.text import common_decimals, mean_and_error, number, plural, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     note += _own_note(plan.own, table, counts)
     if plan.imported_groups:
         note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
-    note += unequal_budgets(plan, table, score_scales)
+    note += unequal_budgets(plan, table, score_scales) + elites_below_range(summary)
     return Sheet(
         "table",
         "Results of each group",
@@ -244,6 +244,21 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
     return (
         f" Budgets differ between groups that are compared here: {listed(differ, most=3)} {unit}."
         f" {remedy}"
+    )
+
+
+def elites_below_range(summary: "pd.DataFrame") -> str:
+    """Returns a warning where runs of summary.csv have elites below their objective range."""
+    if "elites_below_range" not in summary:  # the table of an earlier release
+        return ""
+    runs = summary.drop_duplicates("id")
+    below = runs["elites_below_range"].fillna(0)
+    if not below.any():
+        return ""
+    return (
+        f" {plural(int(below.sum()), 'elite')} in {(below > 0).sum()} of {plural(len(runs), 'run')}"
+        " have an objective below objective_range. They count as negative in the QD score. Set a"
+        " lower end that includes them."
     )
 
 

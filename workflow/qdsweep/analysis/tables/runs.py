@@ -160,6 +160,7 @@ RESULTS = (
     "engine",
     "workers",
     "total_evaluations",
+    "elites_below_range",
     "scale",
 )
 
@@ -199,6 +200,8 @@ def read_results(
             "engine": summary["engine"],
             "workers": summary["workers"],
             "total_evaluations": summary["evaluations"],
+            # Of the final archive, whatever the row's budget is. Earlier releases did not count.
+            "elites_below_range": summary.get("objectives_outside", {}).get("below"),
             "scale": score_scale_of(files.path, summary),
         }
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
