@@ -178,6 +178,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
     from qdsweep.analysis.search import (
         failures,
+        has_cells,
         levels_so_far,
         read_search,
         reevaluations,
@@ -199,7 +200,7 @@ def _status(arguments: argparse.Namespace) -> int:
     standings, search = read_standings(sweep, plan), read_search(sweep, plan)
     if search is not None:
         standings = search_standings(sweep, search, standings)
-    metric = plan.rank.drawn
+    metric = plan.rank.drawn(has_cells=has_cells(standings))
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE-H", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
     if search is not None:  # room for the reason of a stop; the summary line has the hours
