@@ -181,7 +181,7 @@ def test_status_and_watch_show_the_metric_that_the_page_draws(results, rank):
 
 def test_a_sweep_with_an_archive_without_cells_is_followed_by_the_qd_score(tmp_path):
     results = tmp_path / "results"
-    text = "::: result_archive true false"
+    text = "::: result_archive true false :::+ dims [12,12] null :::+ cells null 100"
     folder = compute_sweep(results, {**NOVELTY, "algorithm": "novelty_search"}, text)
     drawn, follow = read_tables(folder).drawn, Follow(results, "tiny")
     follow.look(60.0)

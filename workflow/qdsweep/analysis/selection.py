@@ -196,8 +196,10 @@ class Tables:
 
     def lines_text(self, groups: list[str]) -> str:
         """Returns the same as a sentence of a caption."""
+        several = "" if len(groups) == 1 else "s"
         has_band = max(self.counts(groups)) > 1 and self.band != "seeds"
-        return f" Lines{' and bands' if has_band else ''}: {self.band_text(groups)}."
+        band = f" and band{several}" if has_band else ""
+        return f" Line{several}{band}: {self.band_text(groups)}."
 
 
 def read_tables(sweep_dir: Path) -> Tables:

@@ -106,7 +106,10 @@ def test_corrected_scores_are_divided_alike_in_table_and_figure(results):
     again(results)
     write_corrected(sweep, results / "runs")
     data = data_of(sweep)
-    scores = data.stage_table("corrected").set_index("group", drop=False)
+    scores = data.stage_table("corrected")
+    scores = scores.assign(group=scores["group"].map(data.called.label)).set_index(
+        "group", drop=False
+    )
     with style():
         figure = draw_scores(data, scores, data.plan.reevaluate).figure
     labels = {ax.get_xlabel() for ax in figure.findobj(Axes)} - {""}

@@ -350,9 +350,12 @@ def _iqm_cells(table: "pd.DataFrame", rank: Metric) -> list[Cell]:
 
 
 def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
-    text = "Mean ± standard error over seeds, each run at its own budget."
-    if partial:
-        text = "Mean ± standard error over seeds. Unfinished runs have their current values."
+    text = "One seed" if counts.max() == 1 else "Mean ± standard error over seeds"
+    text += (
+        ". Unfinished runs have their current values."
+        if partial
+        else ", each run at its own budget."
+    )
     if best:
         text += (
             " Bold: highest mean among comparable groups (same domain, archive and QD-score"
