@@ -78,10 +78,14 @@ def test_each_figure_links_its_pdf_its_svg_and_its_data(main):
     assert {f"{name}.{end}" for name in pictures for end in ("pdf", "svg", "csv")} <= links
 
 
-def test_the_bibtex_has_qdsweep_itself(main):
+def test_latex_and_bibtex_have_no_unicode_and_cite_qdsweep_itself(main):
     page = (main / "report.html").read_text()
-    listing = page[page.index('id="methods-bibtex"') :]
-    assert "@misc{qdsweep," in listing[: listing.index("</pre>")]
+    listings = [
+        re.search(rf'id="methods-{name}">(.*?)</pre>', page, re.DOTALL)[1]
+        for name in ("latex", "bibtex")
+    ]
+    assert all(listing.isascii() for listing in listings)
+    assert "\\citep{qdsweep}" in listings[0] and "@misc{qdsweep," in listings[1]
 
 
 def test_columns_that_show_nothing_are_left_out():

@@ -218,8 +218,8 @@ def _edges(search: Searched) -> list[str]:
         if edge:
             called = search.name(name)
             warnings.append(
-                f"The best setting has {called} {text}, which is at {edge}. Better values may be"
-                f" outside: widen {called}."
+                f"The best setting has {called} {short(float(text))}, which is at {edge}. Better"
+                f" values may be outside: widen {called}."
             )
     return warnings
 
