@@ -307,6 +307,12 @@ def test_nothing_overlaps_and_the_page_is_as_wide_as_the_window(reader, made, wi
     assert min(sizes) >= 11
 
 
+def test_the_main_table_fits_a_window_of_1300_pixels(reader, made):
+    page = reader(made / "sweeps/small/report.html", 1300)
+    wide = page.locator("#results .wide").first
+    assert wide.evaluate("(block) => block.scrollWidth - block.clientWidth") <= 1
+
+
 def test_every_picture_is_there_and_has_words(reader, made):
     page = reader(made / "sweeps/small/report.html")
     pictures = page.evaluate(

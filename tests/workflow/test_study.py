@@ -75,7 +75,7 @@ def test_a_rule_of_ones_own_reads_its_tables(study, programs):
 def test_without_the_example_a_preset_is_swept(tmp_path, programs):
     type_in(programs, "qdsweep", "init", "mine", "--minimal", cwd=tmp_path)
     done = type_in(programs, "snakemake", "-n", "--cores", 2, cwd=tmp_path / "mine")
-    assert jobs(done.stdout + done.stderr)["qd_run"] == 6
+    assert jobs(done.stdout + done.stderr)["qd_run"] == 10
     assert not (tmp_path / "mine/results").exists()
 
 

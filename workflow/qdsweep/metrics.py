@@ -101,10 +101,13 @@ class Metric:
         """The metric that gives the same ranks and needs no cells."""
         return BY_NAME[self.instead] if self.instead else self
 
-    @property
-    def drawn(self) -> "Metric":
-        """The metric whose curve explains the ranks of the runs."""
-        return self.always if self.always.curve else RANK.always
+    def drawn(self, *, has_cells: bool) -> "Metric":
+        """Returns the metric whose curve explains the ranks of the runs.
+
+        `has_cells`: whether all archives have cells.
+        """
+        metric = self if self.curve else RANK
+        return metric if has_cells else metric.always
 
 
 # In the order of summary.csv. A new metric comes after the last recorded one.

@@ -13,6 +13,7 @@ TIMES = "\u00d7"
 _MINUS = "\u2212"
 _DASH = "\u2013"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DECIMALS = 6  # of a number, at most
 
 
 def number(value: float, decimals: int = 0) -> str:
@@ -42,6 +43,18 @@ def short(value: float, digits: int = 6) -> str:
     return text.replace("-", _MINUS) + power
 
 
+# A smaller number is what rounding leaves of 0, such as the objective of a perfect solution.
+_ZERO = 1e-12
+
+
+def significant(value: float) -> str:
+    """Returns a number with at least three significant digits, or a dash for a missing one."""
+    if abs(value) < _ZERO:
+        return "0"
+    decimals = 2 - math.floor(math.log10(abs(value))) if math.isfinite(value) else 0
+    return number(value, max(decimals, 0)) if decimals <= _DECIMALS else short(value, 3)
+
+
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
     """Returns `mean ± standard error`, or only the mean where there is no error."""
     if not math.isfinite(error):
@@ -65,15 +78,14 @@ def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
     """Returns how many decimals a column of means and standard errors deserves.
 
     A typical standard error keeps two significant digits; without any standard error the
-    means keep four.
+    means keep four. Numbers that are 0 with the most decimals do not count.
     """
-    sizes, digits = [abs(e) for e in errors if math.isfinite(e) and e != 0], 2
-    if not sizes:
-        sizes, digits = [abs(m) for m in means if math.isfinite(m) and m != 0], 4
-    if not sizes:
-        return 0
-    typical = sorted(sizes)[len(sizes) // 2]
-    return min(max(digits - 1 - math.floor(math.log10(typical)), 0), 6)
+    for numbers, digits in ((errors, 2), (means, 4)):
+        sizes = [abs(n) for n in numbers if math.isfinite(n) and round(n, _DECIMALS)]
+        if sizes:
+            typical = sorted(sizes)[len(sizes) // 2]
+            return min(max(digits - 1 - math.floor(math.log10(typical)), 0), _DECIMALS)
+    return 0
 
 
 def cut(text: str, width: int) -> str:
@@ -144,6 +156,37 @@ def _shifted(match: re.Match[str]) -> str:
     if all(letter in table for letter in letters):
         return "".join(table[letter] for letter in letters)
     return f"{match[1]}{letters}"
+
+
+# Greek letters without a command of LaTeX, which look like these.
+_LATIN = {
+    **{"ALPHA": "A", "BETA": "B", "EPSILON": "E", "ZETA": "Z", "ETA": "H", "IOTA": "I"},
+    **{"KAPPA": "K", "MU": "M", "NU": "N", "RHO": "P", "TAU": "T", "CHI": "X"},
+}
+_NAMES = {letter: f"\\{name}" for name, letter in _SIGNS.items() if letter != " "} | {
+    **{letter: f"_{{{sign}}}" for sign, letter in _LOW.items()},
+    **{letter: f"^{{{sign}}}" for sign, letter in _HIGH.items()},
+    **{_MINUS: "-", "µ": "\\mu", "°": "^\\circ", "†": "^\\dagger", "ς": "\\varsigma"},
+}
+
+
+def formula_of(letter: str) -> str:
+    r"""Returns a letter as a part of a formula, the reverse of `plain`: Δ is `\Delta`.
+
+    It is empty for a letter without a name in LaTeX.
+    """
+    if letter in _NAMES:
+        return _NAMES[letter]
+    name = re.fullmatch("GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, ""))
+    if name is None:
+        return ""
+    case, word = name.groups()
+    if word == "OMICRON":
+        return "O" if case == "CAPITAL" else "o"
+    if case == "CAPITAL" and word in _LATIN:
+        return _LATIN[word]
+    word = word.replace("LAMDA", "LAMBDA")
+    return f"\\{word.capitalize() if case == 'CAPITAL' else word.lower()}"
 
 
 def for_plotly(text: str) -> str:

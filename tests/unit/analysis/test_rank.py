@@ -14,7 +14,7 @@ from support import TINY
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
-from qdsweep.analysis.search import table
+from qdsweep.analysis.search import has_cells, table
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
@@ -161,22 +161,34 @@ def test_runs_older_than_a_metric_have_empty_cells(results, monkeypatch):
     assert tables.curves["novelty_mean"].isna().all()
 
 
-def test_status_and_watch_show_the_metric_that_ranks(results):
-    plan = read_plan(SweepDir(ranked(results, "coverage")))
+@pytest.mark.parametrize("rank", [None, "coverage", "qd_score", "qd_auc"])
+def test_status_and_watch_show_the_metric_that_the_page_draws(results, rank):
+    folder = ranked(results, rank)
+    plan, drawn = read_plan(SweepDir(folder)), read_tables(folder).drawn
     follow = Follow(results, "tiny")
     assert follow.look(60.0)
     standings = read_standings(SweepDir(results / "sweeps/tiny"), plan)
-    rows = {row[0]: row for row in table(standings, plan.rank.drawn)}
+    assert plan.rank.drawn(has_cells=has_cells(standings)) is drawn
+    rows = {row[0]: row for row in table(standings, drawn)}
     for run in follow.runs.values():
         run.look()
         run.curve.refresh()
-        last = pd.read_csv(run.folder.state.metrics)["coverage"].iloc[-1]
-        assert run.score == run.curve.points[-1][1] == pytest.approx(100 * last)
-        assert float(rows[run.run.label][3]) == pytest.approx(100 * last, rel=1e-5)
+        last = drawn.factor * pd.read_csv(run.folder.state.metrics)[drawn.name].iloc[-1]
+        assert run.metric is drawn
+        assert run.score == run.curve.points[-1][1] == pytest.approx(last)
+        assert float(rows[run.run.label][3].replace(",", "")) == pytest.approx(last, rel=1e-5)
 
 
-def test_a_metric_that_no_curve_shows_is_followed_by_the_qd_score():
-    assert BY_NAME["qd_auc"].drawn.name == BY_NAME["norm_qd_score"].drawn.name == "qd_score"
+def test_a_sweep_with_an_archive_without_cells_is_followed_by_the_qd_score(tmp_path):
+    results = tmp_path / "results"
+    text = "::: result_archive true false :::+ dims [12,12] null :::+ cells null 100"
+    folder = compute_sweep(results, {**NOVELTY, "algorithm": "novelty_search"}, text)
+    drawn, follow = read_tables(folder).drawn, Follow(results, "tiny")
+    follow.look(60.0)
+    standings = [run.standing for run in follow.runs.values()]
+    assert len({len(now.metrics) for now in standings}) == 2, "only one of them has cells"
+    assert drawn is BY_NAME["qd_score"] is RANK.drawn(has_cells=has_cells(standings))
+    assert {run.metric for run in follow.runs.values()} == {drawn}
 
 
 def test_each_metric_is_declared_once():

@@ -19,7 +19,7 @@ from qdsweep.analysis.sheet import (
 from qdsweep.analysis.statistics import band_text, mean_error_count
 from qdsweep.analysis.tables.over_tasks import write_over_tasks
 from qdsweep.config.base import value_text
-from qdsweep.text import TIMES, common_decimals, mean_and_error, plain, short
+from qdsweep.text import TIMES, common_decimals, mean_and_error, plain, short, significant
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,25 @@ def test_numbers_and_formulas_as_text():
     assert escape_latex("a_1 for 5 $") == r"a\_1 for 5 \$"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (321.4, "321"), (5.309, "5.31"), (-0.02134, "\u22120.0213"), (12_345.6, "12,346"),
+        (2.34e-7, f"2.34 {TIMES} 10⁻⁷"), (-1e-15, "0"), (0.0, "0"), (math.nan, "\u2013"),
+    ],
+)  # fmt: skip
+def test_three_significant_digits(value, text):
+    assert significant(value) == text
+
+
+def test_what_rounding_leaves_of_zero_gets_no_decimals():
+    decimals = common_decimals([-1e-15, 2e-16], [1e-15, 1e-16])
+    assert mean_and_error(-1e-15, 1e-16, decimals) == "0 ± 0"
+    assert common_decimals([-1e-15, 3.1], [1e-16, 0.1]) == 2
+
+
 def test_what_a_band_is_called(snapshot):
-    assert [band_text([3, 3]), band_text([1, 1])] == snapshot
+    assert [band_text([3, 3]), band_text([1, 1]), band_text([1])] == snapshot
 
 
 def test_formulas_in_plain_letters():
@@ -86,6 +103,31 @@ def test_names_come_out_literally_in_latex():
     signs = r"\textbackslash{}\{\}\$\&\#\textasciicircum{}\_\textasciitilde{}\%$|$$<$"
     signs += r"\textasciigrave{} \\"
     assert lines[-5:-2] == [signs, r"{}[1] \\", r"{}* \\"]  # else they belong to the line break
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("σ₀ ≥ 0.5 ± 0.1", r"$\sigma$$_{0}$ $\geq$ 0.5 $\pm$ 0.1"),
+        ("\u22123 \u2013 5 \u00d7 5 µm² → ∞", r"$-$3 -- 5 $\times$ 5 $\mu$m$^{2}$ $\to$ $\infty$"),
+        ("Δ \u03a1 \u03bf ς λ", r"$\Delta$ $P$ $o$ $\varsigma$ $\lambda$"),
+        ("Müller, Łoś, Ångström, ß", r"M\"{u}ller, \L{}o\'{s}, \r{A}ngstr\"{o}m, \ss{}"),
+        ("“a” \u2018b\u2019 … \u2014 †", r"``a'' `b' \dots{} --- $^\dagger$"),
+        ("$Δ_0$ of 5 %", r"$\Delta _0$ of 5 \%"),
+    ],
+)
+def test_latex_has_no_letter_of_unicode_that_it_can_write(text, latex):
+    assert escape_latex(text) == latex and latex.isascii()
+    sheet = Sheet("t", text.replace("$", ""), text, [text], 1, [[text_cell(text)]])
+    assert as_latex(sheet).isascii()
+
+
+def test_every_table_of_a_sweep_is_latex_without_unicode(main):
+    tables = [main / "table.tex", *main.glob("tables/*.tex")]
+    assert len(tables) >= 2
+    for path in tables:
+        assert path.read_text().isascii(), path
+    assert not (main / "table.md").read_text().isascii()
 
 
 def test_ties_over_tasks_are_all_bold(tmp_path):

@@ -9,6 +9,8 @@ from in_process import qdsweep
 from refusals import names_all
 from support import REPO
 
+from qdsweep.analysis.statistics import ENOUGH_SEEDS
+
 EVERY = {
     ".gitignore",
     "README.md",
@@ -33,6 +35,9 @@ def test_a_study_has_these_files(tmp_path, words):
     assert files(tmp_path / "not/yet") == files(tmp_path / "new")
     config = yaml.safe_load((tmp_path / "new/config/config.yaml").read_text())
     assert config["name"] == "new"
+    names, *rows = qdsweep("expand", config["sweep"], cwd=tmp_path).splitlines()
+    seed = names.split("\t").index("seed")
+    assert len({row.split("\t")[seed] for row in rows}) == ENOUGH_SEEDS
     assert "results/sweeps/new/" in (tmp_path / "new/README.md").read_text()
     for name in ("default", "slurm"):
         profile = f"profiles/{name}/profile.yaml"

@@ -3,15 +3,17 @@
 The state of the runs of a sweep and of its search, as text for `qdsweep status` and `watch`.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import stdev
 from typing import Any, NamedTuple
 
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
-from qdsweep.metrics import RANK, Metric
+from qdsweep.metrics import NORM_QD_SCORE, Metric
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
 from qdsweep.records.progress import RAISED, Standing, outlook, read_standing
@@ -26,9 +28,9 @@ from qdsweep.records.search import (
 )
 from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
-from qdsweep.sweep.drawn import SAMPLE
+from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
-from qdsweep.text import duration, number, plural
+from qdsweep.text import common_decimals, duration, number, plural
 
 # Parts of a level's name.
 PARTS = ("batch", "bracket", "rung", "generation")
@@ -47,6 +49,7 @@ class Placed(NamedTuple):
         reason: Why the decision chose it; empty where it was known beforehand.
         parent: Its place in the level below, or its donor's.
         score: Mean over the seeds, larger is better; None where it failed or is not known yet.
+        error: Its standard error; nan of one seed.
         failed: Why it failed.
         done: For how many of the seeds it is computed.
         rank: Among all settings of the level; None before all of them are computed.
@@ -63,6 +66,7 @@ class Placed(NamedTuple):
     reason: str = ""
     parent: int | None = None
     score: float | None = None
+    error: float = math.nan
     failed: str | None = None
     done: int = 0
     rank: int | None = None
@@ -95,7 +99,7 @@ class Searched:
         unit: Of its budgets.
         metric: The metric that decides.
         called: Swept parameter -> its label in the report.
-        logged: The swept parameters that are drawn evenly on a logarithmic scale.
+        drawn: Swept parameter -> its source, if it is drawn.
     """
 
     levels: tuple[Level, ...]
@@ -103,7 +107,7 @@ class Searched:
     unit: str
     metric: Metric
     called: Mapping[str, str] = field(default_factory=dict)
-    logged: frozenset[str] = frozenset()
+    drawn: Mapping[str, Drawn] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -142,6 +146,13 @@ class Searched:
     def shown(self, score: float) -> float:
         """Returns a score as a reader sees it: in the metric's own sign and unit."""
         return self.metric.sign * self.metric.factor * score
+
+    @cached_property
+    def decimals(self) -> int:
+        """How many decimals its scores have: as many as the same means have in the main table."""
+        known = [trial for trial in self.finalists or self.last if trial.score is not None]
+        errors = [self.metric.factor * trial.error for trial in known]
+        return common_decimals([self.shown(trial.score or 0.0) for trial in known], errors)
 
     def name(self, swept: str) -> str:
         """Returns the label of a swept parameter."""
@@ -258,7 +269,11 @@ def _looked(trial: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
     if done < len(trial.level.seeds):
         return trial._replace(done=done)
     seen = seen_of(markers)
-    return trial._replace(done=done, score=seen.score, failed=seen.failed)
+    trial = trial._replace(done=done, score=seen.score, failed=seen.failed)
+    if done < 2 or seen.score is None:
+        return trial
+    error = stdev(marker["score"] for marker in markers) / math.sqrt(done)
+    return trial._replace(error=error)
 
 
 def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
@@ -276,8 +291,8 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
         drawn = drawn_in(plan.sweep)
     except BadInput:  # the file of a `::::` source is gone
         drawn = []
-    logged = frozenset(source.name for source in drawn if source.kind.startswith("log"))
-    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, logged)
+    sources = {source.name: source for source in drawn}
+    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, sources)
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:
@@ -352,13 +367,6 @@ def search_line(search: Searched, standings: Iterable[Standing]) -> str:
 STATES = ("failed", "running", "stopped", "extended", "outdated", "waiting", "finished")
 
 
-def status_metric(rank: Metric, standings: Iterable[Standing]) -> Metric:
-    """Returns the metric of `qdsweep status`: that of the page, if all runs have measured it."""
-    metric = rank if rank.curve else RANK
-    measured = (now.metrics for now in standings if now.metrics)
-    return metric if all(metric.name in values for values in measured) else metric.always
-
-
 def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:
     """Yields the rows of `qdsweep status`, labels first as `qdsweep watch` has them.
 
@@ -379,6 +387,11 @@ def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, 
             duration(left) if left else "",
             now.cause,
         )
+
+
+def has_cells(standings: Iterable[Standing]) -> bool:
+    """Returns whether the archives of all runs that have measured anything have cells."""
+    return all(NORM_QD_SCORE in now.metrics for now in standings if now.metrics)
 
 
 def failures(standings: Iterable[Standing], results: Results) -> Iterator[str]:

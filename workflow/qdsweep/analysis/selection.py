@@ -11,7 +11,7 @@ from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require
-from qdsweep.metrics import METRICS, NORM_QD_SCORE, RANK, Metric, curves_of
+from qdsweep.metrics import METRICS, NORM_QD_SCORE, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
@@ -63,8 +63,7 @@ class Tables:
     @property
     def drawn(self) -> Metric:
         """The metric whose curve shows how runs come to rank as they do."""
-        metric = self.rank if self.rank.curve else RANK
-        return metric if metric in self.curve_metrics else metric.always
+        return self.rank.drawn(has_cells=self._has_cells)
 
     @property
     def curve_metrics(self) -> list[Metric]:
@@ -75,9 +74,14 @@ class Tables:
         """
         curves, hidden = curves_of(self.metrics), set()
         for metric in (metric for metric in curves if metric.instead):
-            per_cell = self.table[f"{metric.column}_n"].all() and metric.always is not self.rank
+            per_cell = self._has_cells and metric.always is not self.rank
             hidden.add(metric.instead if per_cell else metric.name)
         return [metric for metric in curves if metric.name not in hidden]
+
+    @property
+    def _has_cells(self) -> bool:
+        """Whether all archives have cells."""
+        return bool(self.table[f"{NORM_QD_SCORE}_n"].all())
 
     @property
     def band(self) -> str:
@@ -190,6 +194,13 @@ class Tables:
         """Returns what the lines and bands of `groups` are."""
         return band_text(self.counts(groups), self.band)
 
+    def lines_text(self, groups: list[str]) -> str:
+        """Returns the same as a sentence of a caption."""
+        several = "" if len(groups) == 1 else "s"
+        has_band = max(self.counts(groups)) > 1 and self.band != "seeds"
+        band = f" and band{several}" if has_band else ""
+        return f" Line{several}{band}: {self.band_text(groups)}."
+
 
 def read_tables(sweep_dir: Path) -> Tables:
     """Reads the tables of a sweep.
@@ -275,6 +286,22 @@ def per_cell(data: "pd.DataFrame", scores: Iterable[str], cells: "pd.Series") ->
     """
     names = [f"{score}_{part}" for score in scores for part in ("mean", "se")]
     return data.assign(**{name: data[name] / cells for name in names})
+
+
+def corrected_per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.DataFrame", bool]:
+    """Divides the QD scores of `tables/corrected.csv` by the cells, if all its archives have some.
+
+    Args:
+        data: The table, or the same with labels of groups.
+        cells: Group -> the number of cells of its archive, as `cells_of` returns it.
+
+    Returns:
+        The table, and whether its QD scores are divided.
+    """
+    divisor = data["group"].map(cells)
+    if divisor.isna().any():
+        return data, False
+    return per_cell(data, ("qd_score", "corrected_qd_score"), divisor), True
 
 
 def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":

@@ -4,13 +4,14 @@ import json
 import math
 import re
 import textwrap
+import unicodedata
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, require, write_csv, write_text
-from qdsweep.text import plain
+from qdsweep.text import formula_of, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,8 +109,10 @@ def as_markdown(sheet: Sheet) -> str:
 def as_latex(sheet: Sheet) -> str:
     r"""Returns the table as LaTeX, for `\input`; one wider than the text is shrunk to its width."""
     align = "l" * sheet.text + "r" * (len(sheet.columns) - sheet.text)
-    lines = [f"% {sheet.title}. Needs \\usepackage{{booktabs,graphicx}}."]
-    lines += [f"% {line}" for line in textwrap.wrap(sheet.note, 96)]
+    title, note = escape_latex(sheet.title), escape_latex(sheet.note)
+    lines = [f"% {title}. Needs \\usepackage{{booktabs,graphicx}}."]
+    wrapped = textwrap.wrap(note, 96, break_long_words=False, break_on_hyphens=False)
+    lines += [f"% {line}" for line in wrapped]
     lines.append(r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%")
     lines += [f"\\begin{{tabular}}{{{align}}}", "\\toprule"]
     lines += [" & ".join(map(escape_latex, sheet.columns)) + r" \\", "\\midrule"]
@@ -123,6 +126,10 @@ def as_latex(sheet: Sheet) -> str:
     return "\n".join(lines) + "\n"
 
 
+_LETTERS = {
+    **{"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE"},
+    **{"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i"},
+}
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -130,14 +137,18 @@ _LATEX = {
     "`": r"\textasciigrave{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "\u2212": r"$-$",
     "\u2013": "--",
-    "\u00d7": r"$\times$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "†": r"$^\dagger$",
+    "\u2014": "---",
+    "\u2018": "`",
+    "\u2019": "'",
+    "\u201c": "``",
+    "\u201d": "''",
+    "\u00a0": "~",
+    "…": r"\dots{}",
+    **{letter: rf"\{name}{{}}" for letter, name in _LETTERS.items()},
 }
+# Combining accents of Unicode -> those of LaTeX.
+_ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u030c\u0327", "`'^~\"rvc", strict=True))
 
 # Characters with a meaning in Markdown; an underscore within a word has none.
 _MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
@@ -157,8 +168,24 @@ def escape_latex(text: str) -> str:
             value = power[1].replace("\u2212", "-")
             parts[i] = rf"${value} \times 10^{{{power[2].translate(_RAISED)}}}$"
         elif i % 2 == 0:
-            parts[i] = "".join(_LATEX.get(sign, sign) for sign in part)
+            parts[i] = "".join(map(_latex, part))
+        else:
+            parts[i] = "".join(s if s.isascii() else f"{formula_of(s) or s} " for s in part)
     return "".join(parts)
+
+
+def _latex(sign: str) -> str:
+    """Returns a character in LaTeX; one that LaTeX has no name for stays."""
+    if sign in _LATEX or sign.isascii():
+        return _LATEX.get(sign, sign)
+    if formula := formula_of(sign):
+        return f"${formula}$"
+    letter, *accents = list(unicodedata.normalize("NFD", sign))
+    for accent in accents:
+        if accent not in _ACCENTS:
+            return sign
+        letter = rf"\{_ACCENTS[accent]}{{{letter}}}"
+    return letter
 
 
 def _escape_markdown(text: str) -> str:

@@ -8,7 +8,6 @@ percentiles of a bootstrap over runs, are too narrow for the few seeds of a swee
 `figures.band` of the sweep file chooses the lines and bands of curves over seeds.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +21,10 @@ from qdsweep.text import plural
 Scores = NDArray[np.float64]
 Strata = Sequence[Scores]
 
-# With fewer than MIN_SEEDS nothing is tested; with fewer than ENOUGH_SEEDS intervals are rough.
+# With fewer than MIN_SEEDS nothing is tested. With fewer than ENOUGH_SEEDS some intervals are rough
+# or unknown, and a rank test may never reach 5 %. Readers are given only ENOUGH_SEEDS.
 MIN_SEEDS, ENOUGH_SEEDS = 3, 5
+SEEDS_RULE = f"A comparison needs {ENOUGH_SEEDS} seeds per group."
 LEVEL = 0.95
 ALPHA = 1 - LEVEL
 RESAMPLES = 2000
@@ -218,6 +219,19 @@ def welch(groups: Strata, first: NDArray[np.intp], second: NDArray[np.intp]) -> 
     return np.where(np.isnan(test.pvalue), 1.0, test.pvalue)
 
 
+def difference_of_means(first: Scores, second: Scores) -> Estimate:
+    """Returns the mean of `first` minus that of `second`, with the interval of Welch's t test."""
+    from scipy.special import stdtrit
+
+    value = float(first.mean() - second.mean())
+    variances = np.array([scores.var(ddof=1) / len(scores) for scores in (first, second)])
+    if not variances.any():  # no degrees of freedom are defined
+        return Estimate(value, value, value)
+    freedom = variances.sum() ** 2 / (variances**2 / (len(first) - 1, len(second) - 1)).sum()
+    half = math.sqrt(variances.sum()) * float(stdtrit(freedom, 1 - ALPHA / 2))
+    return Estimate(value, value - half, value + half)
+
+
 def mann_whitney(first: Scores, second: Scores) -> float:
     """Returns the two-sided p value of the Mann-Whitney U test, exact for few runs.
 
@@ -236,11 +250,6 @@ def least_mann_whitney(first: int, second: int) -> float:
     It is 2 / C(m + n, m), as all orders are equally likely where the groups do not differ.
     """
     return min(2 / math.comb(first + second, first), 1.0)
-
-
-def seeds_to_decide(tests: int) -> int:
-    """Returns the fewest seeds per group with which `tests` rank tests can reach 5 %."""
-    return next(n for n in itertools.count(2) if tests * least_mann_whitney(n, n) < ALPHA)
 
 
 def holm(p: Scores) -> Scores:
@@ -296,8 +305,8 @@ def spread(values: NDArray[np.float64], band: str) -> Band:
 def band_text(counts: list[int], band: str = "error") -> str:
     """Returns what a figure's lines and bands are, from the number of seeds of each group."""
     if max(counts) == 1:
-        return "one seed each, no band"
+        return "one seed" if len(counts) == 1 else "one seed per group"
     if min(counts) == max(counts):
         return _WORDS[band].format(plural(counts[0], "seed"))
-    alone = ", no band for one" if min(counts) == 1 and band != "seeds" else ""
-    return _WORDS[band].format(f"{min(counts)} to {max(counts)} seeds") + alone
+    single = ", no band for one" if min(counts) == 1 and band != "seeds" else ""
+    return _WORDS[band].format(f"{min(counts)} to {max(counts)} seeds") + single

@@ -178,12 +178,12 @@ def _status(arguments: argparse.Namespace) -> int:
 
     from qdsweep.analysis.search import (
         failures,
+        has_cells,
         levels_so_far,
         read_search,
         reevaluations,
         search_line,
         search_standings,
-        status_metric,
         summary_line,
         table,
     )
@@ -202,7 +202,7 @@ def _status(arguments: argparse.Namespace) -> int:
     if search is not None:
         standings = search_standings(sweep, search, standings)
     standings = [*map(Outdated(results).mark, standings)]
-    metric = status_metric(plan.rank, standings)
+    metric = plan.rank.drawn(has_cells=has_cells(standings))
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "USED", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
     if search is not None:  # room for the reason of a stop; the summary line has the core time

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from in_process import compute_sweep
-from looks import data_of
+from looks import data_of, texts
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
@@ -18,6 +18,7 @@ from qdsweep.analysis.figures.animations import (
     evolution,
     evolution_limits,
     frames,
+    stills,
 )
 from qdsweep.analysis.figures.animations import _read as read_evolution
 from qdsweep.analysis.figures.style import style
@@ -137,6 +138,17 @@ def test_a_row_of_a_lower_budget_ends_there(tmp_path):
     assert (short.last, long.last) == (5, 12)
     assert short.run.path == long.run.path
     assert np.isfinite(short.picture(5)).sum() < np.isfinite(long.picture(12)).sum()
+
+
+def test_the_stills_of_a_short_run_show_each_moment_once(tmp_path):
+    experiment = {**TINY, "algorithm": "map_elites", "iterations": 2}
+    sweep = compute_sweep(tmp_path / "results", experiment, "::: seed 1")
+    data, films = data_of(sweep), read(sweep)
+    (scale,) = data.score_scales
+    with style():
+        figure = stills("evolution", scale, list(films.values()), data).figure
+    moments = [text for text in texts(figure) if "evaluations" in text]
+    assert len(moments) == len(set(moments)) == 2, "1/64, 1/16 and 1/4 are the first iteration"
 
 
 def test_runs_without_a_history_are_left_out_and_named(tmp_path, capsys):

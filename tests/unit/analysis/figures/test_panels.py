@@ -1,10 +1,15 @@
 """Facets: panels of learning curves, the overview."""
 
-from looks import data_of, set_look
+import json
 
+from looks import data_of, set_look
+from matplotlib.legend import Legend
+
+from qdsweep.analysis.figures.archive_profile import archive_profiles
 from qdsweep.analysis.figures.archives import overview
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.page.interactive import interactive_figures
 
 
 def test_learning_curves_have_a_panel_for_each_facet(sweep):
@@ -36,3 +41,16 @@ def test_the_overview_shows_the_best_facet_and_names_it(sweep, snapshot):
     assert set(drawn.data["group"]) == set(data.panels[best])
     assert drawn.caption == snapshot
     assert drawn.figure.get_suptitle() == best
+
+
+def test_a_single_line_has_no_legend(sweep):
+    data = data_of(sweep)
+    one = data.of(list(data.series)[:1])
+    for draw in (learning_curves, archive_profiles, overview):
+        with style():
+            counts = [len(draw(shown).figure.findobj(Legend)) for shown in (data, one)]
+        assert counts == [1, 0], draw
+    for shown, has_legend in ((data, True), (one, False)):
+        (curves,) = (f for f in interactive_figures(shown) if f.name == "curves-1")
+        layouts = [json.loads(view)["layout"] for view in curves.views.values()]
+        assert {layout["showlegend"] for layout in layouts} == {has_legend}

@@ -12,7 +12,11 @@ from qdsweep.records.metrics import COLUMNS
 
 
 def metrics_row(iteration: int) -> str:
-    values = {"iteration": iteration, "evaluations": 10 * iteration, "qd_score": iteration**0.5}
+    values = {
+        "iteration": iteration,
+        "evaluations": 10 * iteration,
+        "norm_qd_score": iteration**0.5,
+    }
     return ",".join(str(values.get(name, 0.123456789012345)) for name in COLUMNS) + "\n"
 
 

@@ -90,6 +90,23 @@ def test_a_figure_that_is_interactive_is_there_once(main):
     assert {"overview.pdf", "overview.svg", "learning_curves.pdf"} <= set(links)
 
 
+def test_each_figure_links_its_pdf_its_svg_and_its_data(main):
+    page = (main / "report.html").read_text()
+    pictures = re.findall(r'<figure class="figure" id="([\w.]+)"', page)
+    links = set(re.findall(r'<a download="([\w.]+)"', page))
+    assert {f"{name}.{end}" for name in pictures for end in ("pdf", "svg", "csv")} <= links
+
+
+def test_latex_and_bibtex_have_no_unicode_and_cite_qdsweep_itself(main):
+    page = (main / "report.html").read_text()
+    listings = [
+        re.search(rf'id="methods-{name}">(.*?)</pre>', page, re.DOTALL)[1]
+        for name in ("latex", "bibtex")
+    ]
+    assert all(listing.isascii() for listing in listings)
+    assert "\\citep{qdsweep}" in listings[0] and "@misc{qdsweep," in listings[1]
+
+
 def test_columns_that_show_nothing_are_left_out():
     columns = ["Group", "Seeds", "Score", "Steps", "Time"]
     rows = [["a", "3", "1", "\u2013", "5"], ["b", "3", "2", "\u2013", "5"]]

@@ -1,6 +1,8 @@
 """The page's section on a search."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +23,7 @@ from qdsweep.config.search import Search
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.search.levels import levels
+from qdsweep.sweep.drawn import Drawn
 
 KEYS = Search(halving={"seeds": [1, 1, 2]})
 POPULATION = Search(pbt={"population": 9, "generations": 9}, sampling="sobol")
@@ -61,6 +64,32 @@ def test_what_was_searched_who_won_and_what_to_doubt(snapshot):
 def test_a_population_and_the_schedule_of_its_best(snapshot):
     settings = [{"sigma0": n / 10, "batch_size": 12, "sample": n} for n in range(1, 10)]
     assert texts(searched(population(), settings), POPULATION) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("source", "best", "end"),
+    [
+        ((), 5.0, "5"),
+        ((), 0.05, "0.05"),
+        ((), 0.5, None),
+        (("log", "0.04", "6"), 5.0, "6"),
+        (("log", "0.001", "50"), 5.0, None),
+        (("uniform", "-1", "500"), 5.0, "\u22121"),
+        (("normal", "0", "1"), 5.0, None),
+        (("choice", "0.05", "0.5", "5"), 5.0, "5"),
+    ],
+)
+def test_a_winner_at_the_end_of_the_swept_values_is_named(source, best, end):
+    def near(values, seed, budget):
+        return 50 - abs(math.log(values["sigma0"] / best)) + budget / 1e6
+
+    kind, *arguments = source or [""]
+    drawn = {"sigma0": Drawn("sigma0", kind, tuple(arguments))} if source else {}
+    search = replace(searched(halving(), grid(), near), drawn=drawn)
+    warnings = [text for text in search_section(data_of(search)).warnings if "sigma0" in text]
+    assert len(warnings) == (end is not None)
+    for text in warnings:
+        names_all(text, f"sigma0 {best:g}", end)
 
 
 def test_without_a_search_nothing_is_reported():

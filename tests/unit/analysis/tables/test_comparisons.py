@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 from given import THREE, changed_plan, make_sweep, make_tables, read
+from looks import data_of
 from scipy import stats
 
+from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.selection import short_names
 from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.statistics import ENOUGH_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 
@@ -24,6 +27,9 @@ def test_every_pair_is_tested_and_corrected(tmp_path):
         assert row["mann_whitney_p"] == pytest.approx(stats.mannwhitneyu(first, second).pvalue)
         assert row["improvement"] == pytest.approx(stats.mannwhitneyu(first, second).statistic / 36)
         assert row["metric"] == "norm_qd_score"
+        assert row["difference_low"] < row["difference"] < row["difference_high"]
+        zero_is_outside = row["difference_low"] * row["difference_high"] > 0
+        assert zero_is_outside == (row["welch_p"] < 0.05)
     worst = pairs["welch_p"].max()
     assert pairs["holm_p"].max() == worst  # the last one is corrected only for itself
     assert (pairs["holm_p"] >= pairs["welch_p"]).all()
@@ -126,12 +132,28 @@ def test_three_seeds_cannot_decide_and_four_can(tmp_path, snapshot):
         assert all(float(row[-1].text) <= 1 for row in sheet.rows)
 
 
-@pytest.mark.parametrize(("seeds", "tests"), [(4, 1), (5, 6)])
-def test_the_number_of_seeds_decides_the_tests(seeds, tests):
-    """The p values in the notes for 4 and 5 seeds, of groups whose scores do not overlap."""
-    fewer = seeds - 1
-    assert tests * stats.mannwhitneyu(range(seeds), range(seeds, 2 * seeds)).pvalue < 0.05
-    assert tests * stats.mannwhitneyu(range(fewer), range(fewer, 2 * fewer)).pvalue > 0.05
+@pytest.mark.parametrize("seeds", [2, 4, ENOUGH_SEEDS])
+def test_one_number_of_seeds_is_enough_for_every_test_and_interval(tmp_path, seeds):
+    """The tables name it only where a group has fewer."""
+    scores = {"a": np.arange(seeds) / 10 + 0.3, "b": np.arange(seeds) / 10}
+    sweep = make_tables(tmp_path, {name: list(of) for name, of in scores.items()})
+    sheet = read_sheet(sweep / "tables/comparisons.json")
+    is_enough = seeds == ENOUGH_SEEDS
+    assert (SEEDS_RULE not in sheet.note) == is_enough
+    assert (SEEDS_RULE in headline(data_of(sweep))) != is_enough
+    for row in sheet.rows:
+        texts = dict(zip(sheet.columns, (cell.text for cell in row), strict=True))
+        assert ("[" in texts["P(higher > lower) [95 %]"]) == is_enough
+        assert "[" in texts["Difference [95 %]"]
+        assert float(texts["p (Mann-Whitney)"]) < 0.05
+
+
+def test_a_difference_has_its_interval_and_three_digits(tmp_path):
+    scores = {"a": [2.2, 2.5, 3.1, 2.8, 2.4], "b": [0.2, 0.1, 0.4, 0.3, 0.2]}
+    sheet = read_sheet(make_tables(tmp_path, scores) / "tables/comparisons.json")
+    low, high = stats.ttest_ind(*scores.values(), equal_var=False).confidence_interval(0.95)
+    shown = sheet.rows[0][sheet.columns.index("Difference [95 %]")].text
+    assert shown == f"2.36 [{low:.2f}, {high:.2f}]"
 
 
 def test_one_swept_name_has_no_table_of_factors(tmp_path):

@@ -117,6 +117,31 @@ def test_nothing_is_bold_below_three_seeds(tmp_path):
     assert [row[score].bold for row in sheet.rows] == [True, False]
 
 
+def objectives(folder, scores):
+    """The cells of the best objective."""
+    sheet = read_sheet(make_tables(folder, scores) / "table.json")
+    place = sheet.columns.index("Best objective")
+    return [(row[place].text, row[place].bold) for row in sheet.rows], sheet.note
+
+
+def test_what_rounding_leaves_of_zero_is_no_best_objective(tmp_path):
+    noise = {"a": [-1e-15, -2e-15, -1e-15], "b": [-3e-16, -1e-16, -2e-16]}
+    cells, note = objectives(tmp_path / "noise", noise)
+    assert cells == [("0 ± 0", False)] * 2
+    assert "Bold" not in note and "\u2020" not in note
+    cells, _ = objectives(tmp_path / "worse", noise | {"c": [-3.0, -3.1, -3.2]})
+    assert [bold for _, bold in cells] == [True, True, False]
+    assert cells[0][0] == cells[1][0] == "0.000 ± 0.000"
+
+
+def test_means_that_look_equal_are_all_bold_or_none_is(tmp_path):
+    close = {"a": [1.0, 2.0, 3.0], "b": [1.001, 2.0, 3.0]}
+    cells, _ = objectives(tmp_path / "two", close)
+    assert len(set(cells)) == 1 and not cells[0][1]
+    cells, _ = objectives(tmp_path / "three", close | {"c": [0.1, 0.2, 0.3]})
+    assert [bold for _, bold in cells] == [True, True, False]
+
+
 def test_the_mean_qd_score_has_the_unit_of_the_qd_score(tmp_path):
     sheet = read_sheet(make_tables(tmp_path / "cells", THREE) / "table.json")
     score, mean = (sheet.columns.index(f"{name} / cells") for name in ("QD score", "Mean QD score"))

@@ -4,12 +4,16 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from given import again, changed_plan, without_decimals
 from looks import data_of
+from matplotlib.axes import Axes
 from refusals import names_all
 
+from qdsweep.analysis.figures.corrected import _scores as draw_scores
+from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import confirmation, correction
 from qdsweep.analysis.page.report import commands
@@ -19,6 +23,7 @@ from qdsweep.analysis.tables.corrected import write_corrected
 from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.sweep import Figures
+from qdsweep.metrics import RANK
 from qdsweep.sweep.groups import labels_of
 
 LABELS = {"map_elites": "MAP-Elites", "lp_sphere": "Sphere", "lp_sphere, cma_me": "Ours"}
@@ -84,6 +89,31 @@ def test_the_page_says_what_held_and_what_else_was_computed(results, snapshot):
         f"qdsweep {stage} tasks"
         for stage in ("aggregate", "corrected", "winners", "confirmed", "report")
     ]
+
+
+def test_corrected_scores_are_divided_alike_in_table_and_figure(results):
+    """One group has no cells, and no corrected archives."""
+    sweep = write_every_table(results, {})
+    plan = json.loads((sweep / "plan.json").read_text())
+    for row in plan["rows"]:
+        if row["values"] == plan["rows"][0]["values"] | {"seed": row["values"]["seed"]}:
+            folder = results / "runs" / row["id"]
+            (folder / "reevaluated-2-7.json").unlink()
+            path = folder / "metrics.csv"
+            metrics = pd.read_csv(path).assign(norm_qd_score=np.nan, coverage=np.nan)
+            path.unlink()  # another name of the file in state/
+            metrics.to_csv(path, index=False)
+    again(results)
+    write_corrected(sweep, results / "runs")
+    data = data_of(sweep)
+    scores = data.stage_table("corrected")
+    scores = scores.assign(group=scores["group"].map(data.called.label)).set_index(
+        "group", drop=False
+    )
+    with style():
+        figure = draw_scores(data, scores, data.plan.reevaluate).figure
+    labels = {ax.get_xlabel() for ax in figure.findobj(Axes)} - {""}
+    assert labels == {RANK.label} <= set(read_sheet(sweep / "tables/corrected.json").columns)
 
 
 def test_one_winner_has_no_rank(results):

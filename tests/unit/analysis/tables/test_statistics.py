@@ -10,15 +10,17 @@ import pytest
 from scipy import stats
 
 from qdsweep.analysis.statistics import (
+    Estimate,
     around,
     band_text,
     bootstrap_interval,
+    difference_of_means,
     holm,
     interquartile_mean,
+    least_mann_whitney,
     mann_whitney,
     performance_profile,
     probability_of_improvement,
-    seeds_to_decide,
     spread,
     standard_error,
     welch,
@@ -185,11 +187,9 @@ def test_tasks_of_two_groups_come_in_pairs():
         probability_of_improvement([np.arange(3.0)] * 2, [np.arange(3.0)])
 
 
-@pytest.mark.parametrize(("tests", "seeds"), [(1, 4), (2, 5), (6, 5), (7, 6), (100, 8)])
-def test_the_fewest_seeds_with_which_rank_tests_can_decide(tests, seeds):
-    assert seeds_to_decide(tests) == seeds
-    smallest = mann_whitney(np.arange(seeds), np.arange(seeds) + 100.0)
-    assert tests * smallest < 0.05 <= tests * 2 / math.comb(2 * seeds - 2, seeds - 1)
+def test_a_rank_test_is_never_below_what_ranks_can_give():
+    apart = mann_whitney(np.arange(4.0), np.arange(4.0) + 100)
+    assert apart == least_mann_whitney(4, 4) == 2 / math.comb(8, 4)
     tied = mann_whitney(np.zeros(3), np.ones(3))
     assert tied == 2 / math.comb(6, 3)
     assert mann_whitney(np.zeros(1), np.zeros(1)) == 1.0
@@ -231,6 +231,18 @@ def test_without_enough_seeds_intervals_are_nan():
     assert interquartile_mean([three]).columns("score").keys() == {
         *("score", "score_low", "score_high")
     }
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_interval_of_a_difference_is_that_of_welchs_test():
+    first, second = np.array([3.0, 4.0, 8.0]), np.array([1.0, 1.5, 2.0, 0.5, 1.0])
+    test = stats.ttest_ind(first, second, equal_var=False)
+    estimate, expected = difference_of_means(first, second), test.confidence_interval(0.95)
+    assert estimate.value == first.mean() - second.mean()
+    assert [estimate.low, estimate.high] == pytest.approx([expected.low, expected.high])
+    one_varies = difference_of_means(np.ones(3), second)
+    assert one_varies.high - 1 + second.mean() == pytest.approx(stats.sem(second) * 2.7764451)
+    assert difference_of_means(np.ones(3), np.zeros(5)) == Estimate(1.0, 1.0, 1.0)
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,5 +1,6 @@
 """Animations: how the archives of a sweep filled, and rendered episodes of chosen elites."""
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -245,39 +246,45 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     import pandas as pd
     from matplotlib.figure import Figure
 
-    width = figure_width(2.3 * len(_STILLS) + 1.1)
-    shares = _STILLS if width > 5 else _STILLS[1::2]  # a narrow column has room for two
+    is_narrow = figure_width(2.3 * len(_STILLS) + 1.1) <= 5
+    shares = _STILLS[1::2] if is_narrow else _STILLS  # a narrow column has room for two
+    # The first shares of a short run are the same iteration.
+    moments = [sorted({math.ceil(filling.last * share) for share in shares}) for filling in shown]
+    columns = max(map(len, moments))
+    width = figure_width(2.3 * columns + 1.1)
     figure = Figure(figsize=(width, 2.55 * len(shown) + 0.3), layout="constrained")
     limits = evolution_limits(shown, tables.plan.figures.color_range)
     rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
-    for row, filling in zip(rows, shown, strict=True):
-        axes = list(row.subplots(1, len(shares)))
-        iterations = [int(np.ceil(filling.last * share)) for share in shares]
-        for ax, iteration in zip(axes, iterations, strict=True):
+    for row, filling, iterations in zip(rows, shown, moments, strict=True):
+        axes = list(row.subplots(1, columns, squeeze=False)[0])
+        for ax in axes[len(iterations) :]:
+            ax.set_visible(False)
+        for ax, iteration in zip(axes, iterations, strict=False):
             draw_moment(ax, filling, iteration, limits)
-            ax.set_title(_text(filling, iteration, " " if width > 5 else "\n"), **NOTE)
+            ax.set_title(_text(filling, iteration, "\n" if is_narrow else " "), **NOTE)
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-        add_color_bar(row, axes, map(filling.picture, iterations), limits)
+        add_color_bar(row, axes[: len(iterations)], map(filling.picture, iterations), limits)
         add_heading(row, f"{filling.group}, seed {filling.run.config['seed']}", inches=width)
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
+    parts = ", ".join(f"1/{1 / share:.0f}" for share in shares[:-1])
     caption = (
-        f"The archive of each group's run with the median {tables.drawn.phrase} after"
-        f" {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and all of its"
-        f" iterations. Colour: objective, in one scale. Grey: no elite.{key_text(tables)}"
+        f"The archive of each group's run with the median {tables.drawn.phrase} after {parts}"
+        " (rounded up) and all of its iterations, each iteration once. Colour: objective, in one"
+        f" scale. Grey: no elite.{key_text(tables)}"
         f" The animation of a run has up to {FRAMES} such moments.{about}"
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
-    moments = [
+    points = [
         filling.moment(iteration) for filling in shown for iteration in filling.iterations(FRAMES)
     ]
     place = list(tables.score_scales).index(scale)
     task = short_names(list(tables.score_scales))[place] if about else ""
     title = f"Archives over time: {task}" if task else "Archives over time"
-    return Drawn(name, "Evolution", title, caption, figure, pd.DataFrame(moments))
+    return Drawn(name, "Evolution", title, caption, figure, pd.DataFrame(points))
 
 
 def _text(filling: Evolution, iteration: int, between: str = " ") -> str:

@@ -149,9 +149,9 @@ def archive_profiles(data: SweepData) -> Drawn:
     caption = (
         "Number of elites whose objective is at least the value on the horizontal axis. A line"
         " starts at the number of filled cells and ends at the best objective. Where objectives"
-        " are below the domain's range, it starts at the cells within the range. Lines and bands:"
-        f" {band}.{data.scale_text}{beyond_text(pair for group in every for pair in runs[group])}"
-        f"{shown_text(data, shown)}"
+        " are below the domain's range, it starts at the cells within the range."
+        f"{data.lines_text(every)}{data.scale_text}"
+        f"{beyond_text(pair for group in every for pair in runs[group])}{shown_text(data, shown)}"
     )
     points = pd.concat(parts_of_data, ignore_index=True)
     return Drawn("archive_profiles", "Archives", "Archive profiles", caption, figure, points)

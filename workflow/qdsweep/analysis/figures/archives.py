@@ -22,7 +22,13 @@ from qdsweep.analysis.figures.heatmap import (
     draw_archive,
     elite_table,
 )
-from qdsweep.analysis.figures.layout import MAX_LINES, add_inside, add_legend, legend_height
+from qdsweep.analysis.figures.layout import (
+    MAX_LINES,
+    add_inside,
+    add_legend,
+    legend_height,
+    needs_legend,
+)
 from qdsweep.analysis.figures.style import (
     NOTE,
     add_heading,
@@ -148,8 +154,10 @@ def overview(data: SweepData) -> Drawn:
     side = (left - _SIDES) / count
     blocks = data.marks.legend(lines)
     longest = max(len(label) for block in blocks for label, _ in block.entries)
-    inside = len(blocks) == 1 and len(lines) <= 4 and longest <= 16
-    legend = 0.0 if inside else legend_height(blocks, right)
+    below = needs_legend(blocks)
+    inside = below and len(blocks) == 1 and len(lines) <= 4 and longest <= 16
+    below = below and not inside
+    legend = legend_height(blocks, right) if below else 0.0
     if wide:
         height = max(side + _ENDS, 1.6 + legend)
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -169,7 +177,7 @@ def overview(data: SweepData) -> Drawn:
     draw_curves(ax, data, lines, View(metric))
     if inside:
         add_inside(ax, blocks, band, 0.4 * right)
-    else:
+    elif below:
         add_legend(curve, blocks, band, right)
     title, scale = panel, "" if panel in data.score_scales else data.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
@@ -180,7 +188,7 @@ def overview(data: SweepData) -> Drawn:
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
         f" {data.drawn.phrase}. {_EMPTY}{key_text(data)} Curves: {metric.label} over evaluations."
-        f" Lines and bands: {band}. Budget: {_budgets(data, lines)} evaluations per run."
+        f"{data.lines_text(lines)} Budget: {_budgets(data, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )
     points = data.drawn_curves(lines)

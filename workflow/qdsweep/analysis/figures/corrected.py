@@ -15,7 +15,7 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.legend import COLORS
-from qdsweep.analysis.selection import cells_of, per_cell, shown_text
+from qdsweep.analysis.selection import cells_of, corrected_per_cell, shown_text
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.experiment.load import Run, load
@@ -52,16 +52,12 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
     heights = [0.4 * len(groups) + 0.6 + 0.3 * (len(chosen) > 1) for groups in chosen.values()]
     figure = Figure(figsize=(width, sum(heights) + 0.3), layout="constrained")
     parts = figure.subfigures(len(chosen), 1, height_ratios=heights, squeeze=False)[:, 0]
-    cells = cells_of(data.table)
-    has_cells = cells.notna().all()
+    drawn, is_divided = corrected_per_cell(scores, cells_of(data.table))
     for part, (heading, groups) in zip(parts, chosen.items(), strict=True):
         ax = part.subplots()
-        rows = scores.loc[[group for group in groups if group in scores.index]]
-        if has_cells:
-            names = [name.removesuffix("_mean") for name in rows if name.endswith("qd_score_mean")]
-            rows = per_cell(rows, names, cells[rows.index])
+        rows = drawn.loc[[group for group in groups if group in drawn.index]]
         _bars(ax, rows, [wrap(data.series[group], width / 3) for group in rows.index])
-        ax.set_xlabel((RANK if has_cells else RANK.always).label)
+        ax.set_xlabel((RANK if is_divided else RANK.always).label)
         if len(chosen) > 1:
             add_heading(part, heading, width)
     handles, labels = ax.get_legend_handles_labels()

@@ -47,7 +47,7 @@ def learning_curves(data: SweepData) -> Drawn:
     caption = (
         f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations,"
         f"{''.join(over_steps)} and"
-        f" {views[-1].metric.phrase} over wall time. Lines and bands: {band}.{data.scale_text}"
+        f" {views[-1].metric.phrase} over wall time.{data.lines_text(every)}{data.scale_text}"
     )
     if len(shown) > 1:
         caption += (

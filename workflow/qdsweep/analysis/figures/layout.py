@@ -20,6 +20,11 @@ _LOOK: dict[str, Any] = {"handlelength": 3, "columnspacing": 1.5, "borderaxespad
 _SPACE = 0.2  # inches above and below a legend
 
 
+def needs_legend(blocks: list[Block]) -> bool:
+    """Returns whether there is more than a single line."""
+    return len(blocks) > 1 or len(blocks[0].entries) > 1 or blocks[0].filled
+
+
 def legend_height(blocks: list[Block], inches: float) -> float:
     """Returns the height of a legend below axes [inches]."""
     from matplotlib.figure import Figure
@@ -103,7 +108,7 @@ class Part(NamedTuple):
     Attributes:
         panel: The place of its axes.
         around: The panel, or the figure where all parts have one legend. The legend is below it.
-            None for the parts before the last one of these.
+            None for the parts before the last one of these, and where no legend is needed.
         inches: Width of that.
         legend: Its legend.
     """
@@ -114,7 +119,7 @@ class Part(NamedTuple):
     legend: list[Block]
 
     def add_legend(self, title: str) -> None:
-        """Adds the legend, unless another part does."""
+        """Adds the legend, unless another part does or none is needed."""
         if self.around is not None:
             add_legend(self.around, self.legend, title, self.inches)
 
@@ -141,11 +146,12 @@ def lay_out(
     height += _HEADING * (count > 1)
     alike = all(legend == every[0] for legend in every)
     inches = width if alike else width / columns
-    legend = max(legend_height(some, inches) for some in every)
+    is_needed = not alike or needs_legend(every[0])
+    legend = max(legend_height(some, inches) for some in every) if is_needed else 0.0
     total = rows * height + legend if alike else rows * (height + legend)
     figure = Figure(figsize=(width, total), layout="constrained")
     panels = list(figure.subfigures(rows, columns, squeeze=False).flat)[:count]
-    around = [None] * (count - 1) + [figure] if alike else panels
+    around = [None] * (count - 1) + [figure if is_needed else None] if alike else panels
     places = zip(panels, around, every, strict=True)
     parts = [Part(panel, place, inches, own) for panel, place, own in places]
     if count > 1:

@@ -105,7 +105,8 @@ def lineage(search: Searched) -> "pd.DataFrame":
 
 def _axis(name: str, texts: Iterable[str], search: Searched) -> Axis:
     values = list(dict.fromkeys(texts))
-    return axis_of(name, values, search.called.get(name), logged=name in search.logged)
+    logged = name in search.drawn and search.drawn[name].kind.startswith("log")
+    return axis_of(name, values, search.called.get(name), logged=logged)
 
 
 def _draw_tree(ax: "Axes", table: "pd.DataFrame", search: Searched) -> None:

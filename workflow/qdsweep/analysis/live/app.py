@@ -145,8 +145,9 @@ class RunTable(ScrollView, can_focus=True):
     def heading(self) -> str:
         """Returns the names of the columns, at the table's present width."""
         label = label_width(self._label, self.size.width)
-        metric = self.runs[0].metric if self.runs else RANK.drawn
-        score = metric.label.upper()[-9:]  # BEST OBJECTIVE, to the width of its column
+        metric = self.runs[0].metric if self.runs else RANK
+        # BEST OBJECTIVE, to the width of its column
+        score = metric.label.upper().replace("QD SCORE / ", "QD/")[-9:]
         return (
             f"{'STATE':8} {'RUN':{label}} {'DONE':{_BAR + 5}} {'ETA':>7} {score:>9} "
             f"{'SO FAR':{_SPARK}} NOTE"

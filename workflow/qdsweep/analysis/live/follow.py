@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from qdsweep.analysis.search import Searched, explained, read_search, search_runs
+from qdsweep.analysis.search import Searched, explained, has_cells, read_search, search_runs
 from qdsweep.errors import BadInput
 from qdsweep.files import Signature, signature
 from qdsweep.host.lock import DEAD_SECONDS, lives, read_owner
@@ -35,7 +35,7 @@ class Curve:
     """A metric over evaluations of one run, as far as its `state/metrics.csv` goes."""
 
     path: Path
-    metric: Metric = RANK.drawn
+    metric: Metric = RANK
     points: list[Point] = field(default_factory=list)  # in order, at most `MOST`
     _columns: list[bytes] = field(default_factory=list)
     _seen: tuple[int, int, int] = (0, 0, 0)
@@ -105,7 +105,7 @@ def sparkline(points: list[Point], width: int) -> str:
     return "".join(_BARS[round((value - low) * steps)] for value in values)
 
 
-def plot(points: list[Point], width: int, height: int, metric: Metric = RANK.drawn) -> str:
+def plot(points: list[Point], width: int, height: int, metric: Metric = RANK) -> str:
     """Returns the curve as a text plot of these sizes [characters]; empty without room."""
     if len(points) < 2 or width < 24 or height < 5:
         return ""
@@ -147,16 +147,20 @@ class Followed:
         metric: Metric,
         outdated: Outdated,
     ) -> None:
-        self.folder, self.run, self.corrected, self.metric = folder, run, corrected, metric
+        self.folder, self.run, self.corrected = folder, run, corrected
         self.outdated = outdated
         self.reevaluated = False
         self.why = ""  # the decision of a search about it
-        self.curve = Curve(folder.state.metrics, metric)
+        self.measure(metric)
         self.standing = Standing(run)
         self.seen: Any = None  # what the files looked like when they were read
         self._lock, self._status = folder.state.lock, folder.state.status
         self._owner: dict[str, Any] | None = None
         self._heard = 0.0  # last heartbeat of its owner, by `time.monotonic`
+
+    def measure(self, metric: Metric) -> None:
+        """Sets the metric that is shown of it."""
+        self.metric, self.curve = metric, Curve(self.folder.state.metrics, metric)
 
     @property
     def score(self) -> float | None:
@@ -205,6 +209,7 @@ class Follow:
         self.results, self.name = Results(results), name
         self.runs: dict[str, Followed] = {}
         self.search: Searched | None = None
+        self._rank = self._metric = RANK
         self._plan: Any = None
         self._next_search = 0.0  # when the files of a search may be read again
         self._turns = {"live": 0, "all": 0}
@@ -241,7 +246,7 @@ class Follow:
         changed = self._look_at_plan()
         start = time.perf_counter()
         for run in first:
-            changed |= run.look()
+            changed |= self._look_at(run)
         runs = list(self.runs.values())
         live = [run for run in runs if run.standing.state == "running"]
         changed |= self._take_turns("live", live, start + seconds / 2)
@@ -254,8 +259,21 @@ class Follow:
             if time.perf_counter() >= deadline:
                 break
             self._turns[key] = (self._turns[key] + 1) % len(runs)
-            changed |= runs[self._turns[key]].look()
+            changed |= self._look_at(runs[self._turns[key]])
         return changed
+
+    def _look_at(self, run: Followed) -> bool:
+        """Looks at a run; without cells in its archive, all runs are shown by another metric."""
+        changed = run.look()
+        if not has_cells([run.standing]):
+            self._measure(self._rank.drawn(has_cells=False))
+        return changed
+
+    def _measure(self, metric: Metric) -> None:
+        if metric is not self._metric:
+            self._metric = metric
+            for run in self.runs.values():
+                run.measure(metric)
 
     def _look_at_plan(self) -> bool:
         """Reads the plan again if it has changed; a truncated plan changes nothing."""
@@ -287,9 +305,11 @@ class Follow:
             # Those that confirm it are not evaluated again.
             corrected = folder.corrected(stem) if stem and not run.confirms else None
             known = before.get(run.id)
-            now = (run, corrected, plan.rank.drawn)
-            if known is None or (known.run, known.corrected, known.metric) != now:
-                known = Followed(folder, *now, outdated)
+            if known is None or (known.run, known.corrected) != (run, corrected):
+                known = Followed(folder, run, corrected, self._metric, outdated)
             known.explain(asked[run.id][1] if run.id in asked else "")
             self.runs[run.id] = known
+        self._rank = plan.rank
+        standings = (run.standing for run in self.runs.values())
+        self._measure(plan.rank.drawn(has_cells=has_cells(standings)))
         return True

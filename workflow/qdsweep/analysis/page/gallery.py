@@ -71,7 +71,7 @@ def download(path: Path, name: str | None = None) -> Download:
 
 
 def printed(stem: Path) -> list[Download]:
-    """Returns the PDF, the SVG and the data of a figure that the page does not show."""
+    """Returns the PDF, the SVG and the data of a figure."""
     pictures = [stem.with_name(f"{stem.name}{end}") for end in (".pdf", ".svg")]
     for path in pictures:
         require(path, maker_of(path).first)
@@ -206,13 +206,12 @@ def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
                 sections.setdefault(entry["section"], []).append(left_out)
                 continue
             only = f" --only {name}" if stage == "plot" else ""
-            is_twin = name.startswith(_TWINS)
             shown = Shown(
                 name,
                 entry["title"],
                 entry["caption"],
-                None if is_twin else figure_picture(path, enlarged),
-                printed(path) if is_twin else [download(path.with_name(f"{name}.csv"))],
+                None if name.startswith(_TWINS) else figure_picture(path, enlarged),
+                printed(path),
                 f"qdsweep {stage} {sweep.name}{only}",
             )
             sections.setdefault(entry["section"], []).append(shown)

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.statistics import MIN_SEEDS
-from qdsweep.analysis.tables.groups import best_and_tied, format_metric
+from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
+from qdsweep.analysis.tables.comparisons import compare, tasks
+from qdsweep.analysis.tables.groups import decimals_of, format_metric
 from qdsweep.metrics import Metric
 from qdsweep.search.levels import count_candidates, search_cost
 from qdsweep.text import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SCORE_SCALES = 6  # more are only in the tables
+MAX_RIVALS = 3  # groups that the best one is compared with, by name
 
 
 def headline(data: SweepData) -> str:
@@ -32,9 +34,10 @@ def headline(data: SweepData) -> str:
     several = swept & {"experiment", "domain"}  # the groups say which
     of = "" if several else f" of {data.called.labels.get(plan.experiment, plan.experiment)}"
     text = (
-        f"{plural(len({row.run for row in plan.rows}), 'run')}{of} in "
-        f"{plural(len(plan.groups), 'group')}, {number(done['evaluations'].sum())} evaluations, "
-        f"{core_time(done['core_seconds'].sum())}."
+        f"{plural(len({row.run for row in plan.rows}), 'run')}{of}"
+        f"{f' in {len(plan.groups)} groups' if len(plan.groups) > 1 else ''},"
+        f" {number(done['evaluations'].sum())} evaluations,"
+        f" {core_time(done['core_seconds'].sum())}."
     )
     if plan.levels:
         text += (
@@ -63,12 +66,12 @@ def headline(data: SweepData) -> str:
         verb = "is that" if len(best) == 1 else "are those"
         means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} {means} {verb} of {scores}"
-        text += f"{_not_told(data, best)}."
+        text += f" The {data.rank.extreme} {means} {verb} of {scores}.{_tested(data, best)}"
     text += _confirmed(data)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
-        text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
+        best_objective = number(top["obj_max"], common_decimals(done["obj_max"], ()))
+        text += f" The best objective of all runs is {best_objective} ({top['group']})."
     return text
 
 
@@ -95,26 +98,55 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
     return f"{group} ({text}{' %' if metric.percent else ''}, {plural(int(n), 'seed')})"
 
 
-def _not_told(tables: Tables, best: list[str]) -> str:
-    """Returns which of the best groups do not differ significantly from others."""
-    if min(tables.counts(best)) < MIN_SEEDS:
-        few = plural(min(tables.counts(best)), "seed")
-        return f". With {few} per group no test is possible"
-    _, tied = best_and_tied(
-        tables.rank, tables.metrics, tables.summary, tables.table, tables.score_scales
-    )
-    ranked = {metric.column for metric in (tables.rank, tables.rank.always)}
-    scores = {group for metric, group in tied if metric in ranked}
-    doubtful = [
-        b for b in best if scores & set(next(s for s in tables.score_scales.values() if b in s))
-    ]
-    if not doubtful:
-        return ""
-    which = "" if len(best) == 1 else f" ({listed(doubtful)})"
-    return (
-        f", not significantly different from others{which} (5 %, Welch's t-test with Holm's"
-        " correction)"
-    )
+_TEST = "5 %, Welch's t-test with Holm's correction"
+
+
+def _tested(tables: Tables, best: list[str]) -> str:
+    """Returns sentences on whether the best groups differ from the others of their scales.
+
+    `best`: the best group of each scale with several groups.
+    """
+    scales = {name: groups for name, groups in tables.score_scales.items() if len(groups) > 1}
+    counts = tables.counts([group for groups in scales.values() for group in groups])
+    clear, close, untested, rivals = list[str](), list[str](), list[str](), list[str]()
+    every = tasks(tables.rank, tables.summary, scales)
+    for group, (scale, _, metric, runs) in zip(best, every, strict=True):
+        pairs = compare(runs, metric.sign)
+        tested = {pairs.groups[other] for other in pairs.second[pairs.first == 0]}
+        tied = pairs.tied_with(group)
+        if not tested or pairs.groups[0] != group:
+            untested.append(group)
+        else:
+            (close if tied else clear).append(group)
+        rivals = [rival for rival in scales[scale] if rival in (tied or tested)]
+    if len(best) > 1:
+        text = _several(clear, close, untested)
+    elif untested and min(counts) < MIN_SEEDS:
+        text = f" With {plural(min(counts), 'seed')} per group, no test is possible."
+    elif untested:
+        text = " No test is possible, because the groups share runs."
+    else:
+        if len(rivals) > MAX_RIVALS:
+            rivals = [*rivals[: MAX_RIVALS - 1], f"{len(rivals) - MAX_RIVALS + 1} others"]
+        higher = "lower" if tables.rank.smaller else "higher"
+        verb = "does not differ significantly from" if close else f"is significantly {higher} than"
+        text = f" It {verb} that of {listed(rivals)} ({_TEST})."
+    return f"{text} {SEEDS_RULE}" if min(counts) < ENOUGH_SEEDS else text
+
+
+def _several(clear: list[str], close: list[str], untested: list[str]) -> str:
+    """Returns sentences on the best groups of several scales."""
+    text, test = "", f" ({_TEST})"
+    if clear:
+        verb = "differs" if len(clear) == 1 else "differ"
+        text = f" {listed(clear)} {verb} significantly from all others of the same task{test}."
+        test = ""
+    if close:
+        verb = "does" if len(close) == 1 else "do"
+        text += f" {listed(close)} {verb} not differ significantly from some others{test}."
+    if untested:
+        text += f" No test is possible for {listed(untested)}."
+    return text
 
 
 def _confirmed(data: SweepData) -> str:
@@ -136,10 +168,8 @@ def _held(tables: Tables, rows: "pd.DataFrame") -> str:
     scores = (metric.sign * rows[f"{kind}_mean"] for kind in ("unseen", "sweep"))
     best, chosen = (rows.loc[score.idxmax()] for score in scores)
     decimals = common_decimals(rows["unseen_mean"], rows["unseen_se"])
-    unseen, own = (
-        mean_and_error(best[f"{kind}_mean"], best[f"{kind}_se"], decimals)
-        for kind in ("unseen", "sweep")
-    )
+    unseen = mean_and_error(best["unseen_mean"], best["unseen_se"], decimals)
+    own = mean_and_error(best["sweep_mean"], best["sweep_se"], decimals_of(tables.table, metric))
     unit = " %" if metric.percent else ""
     text = (
         f"{best['group']} has a mean {metric.phrase} of {unseen}{unit}"

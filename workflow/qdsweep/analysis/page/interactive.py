@@ -220,10 +220,9 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
         if is_defined(lines) and constant(lines) is None:
             name = f"{view.metric.heading} over {view.over.title().lower()}"
             views[name] = _as_json(*_draw(view, tables, lines))
-    caption = (
-        f"Lines and bands: {tables.band_text(shown)}. Point at a line to see its values. Click a"
-        " name to hide its line. Double-click it to show only that line."
-    )
+    caption = f"{tables.lines_text(shown).strip()} Point at a line to see its values."
+    if len(shown) > 1:
+        caption += " Click a name to hide its line. Double-click it to show only that line."
     if len(shown) < len(groups):
         caption += f" Shown: the best {len(shown)} of {len(groups)} groups."
     return views, caption
@@ -240,7 +239,8 @@ def _draw(
     zero = {"rangemode": "tozero"}
     x = grid | {"title": {"text": view.over.title()}} | zero
     y = grid | {"title": {"text": view.metric.heading}}
-    return traces, {"xaxis": x, "yaxis": y | (zero if view.metric.from_zero else {})}
+    y |= zero if view.metric.from_zero else {}
+    return traces, {"xaxis": x, "yaxis": y, "showlegend": len(lines) > 1}
 
 
 def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.records.paths import SweepDir
 from qdsweep.sweep.groups import values_label
-from qdsweep.text import listed, number, plain, plural
+from qdsweep.text import common_decimals, listed, number, plain, plural
 from qdsweep.versions import __version__, own_commit
 
 # The seed differs within a group; titles and citations are for the methods paragraph.
@@ -369,12 +369,15 @@ def run_sheet(data: SweepData) -> Sheet:
         if (metric.main or metric.cost or metric is plan.rank)
         and not (metric.optional and summary[metric.name].isna().all())
     ]
+    values = {metric: summary[metric.name].astype(float) * metric.factor for metric in metrics}
+    decimals = {m: 0 if m.whole else common_decimals(of, ()) for m, of in values.items()}
     rows = []
-    for planned, row in zip(plan.rows, summary.to_dict("records"), strict=True):
-        cells = [text_cell(text) for text in (*planned.values.values(), row["status"])]
-        for metric in metrics:
-            value = row[metric.name] * metric.factor
-            cells.append(number_cell(number(value, 0 if metric.whole else 2), value))
+    for planned, status, *own in zip(plan.rows, summary["status"], *values.values(), strict=True):
+        cells = [text_cell(text) for text in (*planned.values.values(), status)]
+        cells += [
+            number_cell(number(value, decimals[metric]), value)
+            for metric, value in zip(metrics, own, strict=True)
+        ]
         rows.append(cells)
     swept = [heading_of(plan, name) for name in plan.columns]
     columns = [*swept, "Status", *(metric.heading for metric in metrics)]

@@ -6,8 +6,10 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.search import Searched, ancestors, level_text
+from qdsweep.config.base import value_text
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.search.levels import search_cost, share_of_whole
+from qdsweep.sweep.drawn import Drawn
 from qdsweep.text import (
     common_decimals,
     listed,
@@ -15,9 +17,11 @@ from qdsweep.text import (
     number,
     plural,
     seeds_text,
+    short,
 )
 
 _NAMED = 5  # settings that failed, one by one
+_END = 0.05  # the share of a drawn range that counts as its end
 _DRAWS = {
     "random": ("drawn at random", "bergstra2012random"),
     "sobol": ("drawn from a scrambled Sobol sequence", "sobol1967distribution"),
@@ -50,7 +54,7 @@ def search_section(data: SweepData) -> SearchSection | None:
         return None
     return SearchSection(
         [plan_text(search, keys), winner_text(search), overestimation_text(data, search)],
-        [*_early(keys), *rank_warnings(search), *_failed(search)],
+        [*_edges(search), *_early(keys), *rank_warnings(search), *_failed(search)],
     )
 
 
@@ -126,15 +130,16 @@ def overestimation_text(data: SweepData, search: Searched) -> str:
     seeds = seeds_text(run["values"]["seed"] for run in data.confirming)
     decimals = common_decimals([row["unseen_mean"]], [row["unseen_se"]])
     unseen = mean_and_error(row["unseen_mean"], row["unseen_se"], decimals)
-    own = number(row["sweep_mean"], decimals)
+    own = number(row["sweep_mean"], search.decimals)
     lost = search.metric.sign * (row["sweep_mean"] - row["unseen_mean"])
     text = f"On the held-out {seeds} it has {unseen}, compared with {own} on the seeds that"
     text += " selected it."
     if lost <= 0:
         return f"{text} Its score was not overestimated."
+    shown = number(lost, min(decimals, search.decimals))
     share = f", {number(100 * lost / abs(row['sweep_mean']))} %" if row["sweep_mean"] else ""
     doubt = ", within the standard error" if lost < row["unseen_se"] else ""
-    return f"{text} Its score was overestimated by {number(lost, decimals)}{share}{doubt}."
+    return f"{text} Its score was overestimated by {shown}{share}{doubt}."
 
 
 def how_searched(data: SweepData) -> str:
@@ -199,8 +204,48 @@ def _cited(search: Searched, keys: Search) -> str:
 
 
 def _score(search: Searched, score: float | None) -> str:
-    value = search.shown(score or 0.0)
-    return number(value, common_decimals([value], [])) + (" %" if search.metric.percent else "")
+    unit = " %" if search.metric.percent else ""
+    return f"{number(search.shown(score or 0.0), search.decimals)}{unit}"
+
+
+def _edges(search: Searched) -> list[str]:
+    """Returns a warning for each parameter whose best value is at an end of the swept values."""
+    warnings = []
+    for name in search.names if search.finalists else ():
+        text = value_text(search.finalists[0].values[name])
+        swept = {value_text(trial.values[name]) for trial in search.placed} - {""}
+        edge = _edge(text, swept, search.drawn.get(name))
+        if edge:
+            called = search.name(name)
+            warnings.append(
+                f"The best setting has {called} {short(float(text))}, which is at {edge}. Better"
+                f" values may be outside: widen {called}."
+            )
+    return warnings
+
+
+def _edge(text: str, swept: set[str], source: Drawn | None) -> str:
+    """Returns at which end of the swept values a value is; empty where it is at none.
+
+    Args:
+        text: The value.
+        swept: All values.
+        source: Where they are drawn from; None where they are listed.
+    """
+    if len(swept) < 3 or (source is not None and source.kind == "normal"):  # it has no ends
+        return ""
+    try:
+        value, numbers = float(text), sorted(map(float, swept))
+    except ValueError:  # they are not all numbers
+        return ""
+    low, high, share = numbers[0], numbers[-1], 0.5
+    if source is not None and source.kind != "choice":
+        low, high, share = *map(float, source.arguments), source.quantile(text)
+    is_low, is_high = value == low or share < _END, value == high or share > 1 - _END
+    if not (is_low or is_high):
+        return ""
+    side = "lower" if is_low else "upper"
+    return f"the {side} end of the swept values ({short(low)} to {short(high)})"
 
 
 def _early(keys: Search) -> list[str]:

@@ -27,19 +27,20 @@ from qdsweep.analysis.statistics import (
     ALPHA,
     ENOUGH_SEEDS,
     MIN_SEEDS,
+    SEEDS_RULE,
     Scores,
+    difference_of_means,
     holm,
     least_mann_whitney,
     mann_whitney,
     probability_of_improvement,
-    seeds_to_decide,
     welch,
 )
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
-from qdsweep.text import common_decimals, number, p_value, plural, with_interval
+from qdsweep.text import p_value, significant, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,7 @@ HEADINGS = (
     "Higher mean",
     "Lower mean",
     "Seeds",
-    "Difference",
+    "Difference [95 %]",
     "P(higher > lower) [95 %]",
     "p (Welch)",
     "p (Holm)",
@@ -140,8 +141,8 @@ HEADINGS = (
 )
 DATA = (
     "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
-    "difference", "difference_se", "improvement", "improvement_low", "improvement_high",
-    "welch_p", "holm_p", "mann_whitney_p",
+    "difference", "difference_se", "difference_low", "difference_high",
+    "improvement", "improvement_low", "improvement_high", "welch_p", "holm_p", "mann_whitney_p",
 )  # fmt: skip
 
 Records = list[dict[str, Any]]
@@ -155,10 +156,12 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
         better, worse = (pairs.groups[position] for position in (i, j)[::sign])
         higher, lower = groups[better].scores, groups[worse].scores
         improvement = probability_of_improvement([higher], [lower])
+        difference = difference_of_means(higher, lower)
         variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
         values = (
             *(better, worse, len(higher), len(lower)),
-            *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
+            *(higher.mean(), lower.mean(), difference.value, np.sqrt(sum(variances))),
+            *(difference.low, difference.high),
             *(improvement.value, improvement.low, improvement.high),
             *(welch_p, holm_p, mann_whitney(higher, lower)),
         )
@@ -166,26 +169,23 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
     return records
 
 
-def pair_cells(records: Records, called: Callable[[str], str]) -> list[list[Cell]]:
-    """Returns a row of the table, `HEADINGS`, for each record; `called`: group -> its label."""
-    differences, errors = ([r[name] for r in records] for name in ("difference", "difference_se"))
-    decimals = common_decimals(differences, errors)
-    return [_cells(record, decimals, called) for record in records]
-
-
-def _cells(record: dict[str, Any], decimals: int, called: Callable[[str], str]) -> list[Cell]:
-    low, value, high = (record[f"improvement{end}"] for end in ("_low", "", "_high"))
+def pair_cells(record: dict[str, Any], called: Callable[[str], str]) -> list[Cell]:
+    """Returns a row of the table, `HEADINGS`, for a record; `called`: group -> its label."""
+    ends = ("_low", "", "_high")
+    least, difference, most = (significant(record[f"difference{end}"]) for end in ends)
+    low, value, high = (record[f"improvement{end}"] for end in ends)
     # With fewer seeds the interval excludes too much, too often.
     if min(record["n_higher"], record["n_lower"]) < ENOUGH_SEEDS:
         low = high = math.nan
-    equal = math.isclose(record["mean_higher"], record["mean_lower"], rel_tol=1e-12)
+    means = record["mean_higher"], record["mean_lower"]
+    equal = math.isclose(*means, rel_tol=1e-12, abs_tol=1e-12)
     rank_p = record["mann_whitney_p"]
     rank_text = "too few seeds" if _is_open(record) else p_value(rank_p)
     return [
         text_cell(called(record["higher"])),
         text_cell(called(record["lower"]) + (" (equal)" if equal else "")),
         number_cell(_counts(record), record["n_higher"]),
-        number_cell(number(record["difference"], decimals), record["difference"]),
+        number_cell(f"{difference} [{least}, {most}]", record["difference"]),
         number_cell(with_interval(value, low, high, decimals=2), value),
         *(number_cell(p_value(record[name]), record[name]) for name in ("welch_p", "holm_p")),
         number_cell(rank_text, rank_p),
@@ -201,32 +201,14 @@ def _is_open(record: dict[str, Any]) -> bool:
     return least_mann_whitney(record["n_higher"], record["n_lower"]) > ALPHA
 
 
-def few_text(records: Records, tests: int) -> str:
-    """Returns the consequences of too few seeds for these pairs; nothing where all have enough.
-
-    Args:
-        records: The pairs.
-        tests: The largest number of pairs that are corrected for together.
-    """
-    text = ""
-    if any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records):
-        text += f" Intervals need {ENOUGH_SEEDS} seeds."
+def few_text(records: Records) -> str:
+    """Returns the consequences of too few seeds for these pairs; nothing where all have enough."""
+    if all(min(r["n_higher"], r["n_lower"]) >= ENOUGH_SEEDS for r in records):
+        return ""
+    text = f" {SEEDS_RULE} With fewer, P(higher > lower) has no interval."
     if any(_is_open(record) for record in records):
-        text += seeds_needed(tests)
-        text += " With fewer seeds, Welch's p relies on normal scores, which cannot be checked."
+        text += " Welch's t-test then relies on normal scores, which cannot be checked."
     return text
-
-
-def seeds_needed(tests: int) -> str:
-    """Returns how many seeds each of the two tests needs."""
-    enough, corrected = seeds_to_decide(1), seeds_to_decide(tests)
-    text = (
-        f" Welch's t-test needs {MIN_SEEDS} seeds per group. The Mann-Whitney U test needs {enough}"
-        f" to reach p < {number(ALPHA, 2)}"
-    )
-    if corrected > enough:
-        text += f", or {corrected} with a correction for {plural(tests, 'pair')}"
-    return f"{text}."
 
 
 # More groups of a scale than these, and the table shows the best ones: all pairs are tested.
@@ -245,7 +227,7 @@ def write_comparisons(
 
     records: Records = []
     rows: list[list[Cell]] = []
-    most, left_out = 0, False
+    left_out = False
     scales = tasks(rank, summary, score_scales)
     compared = {metric for _, _, metric, _ in scales}
     for scale, task, metric, groups in scales:
@@ -253,14 +235,13 @@ def write_comparisons(
         shown = pairs.keep(np.maximum(pairs.first, pairs.second) < SHOWN_GROUPS)
         listed = pair_records(groups, shown, metric.sign)
         start = [text_cell(called.scale(task))] if task else []
-        rows += [[*start, *cells] for cells in pair_cells(listed, called.label)]
+        rows += [[*start, *pair_cells(record, called.label)] for record in listed]
         records += [{"scale": scale, "metric": metric.column, **record} for record in listed]
-        most = max(most, len(pairs.holm))
         left_out = left_out or len(shown.holm) < len(pairs.holm)
     heads = ["Task"] if len(score_scales) > 1 else []
     note = NOTHING_TESTED
     if rows:
-        note = _pairs_note(rank, compared, left_out) + few_text(records, most)
+        note = _pairs_note(rank, compared, left_out) + few_text(records)
     sheet = Sheet(
         "comparisons",
         "Differences between groups",
@@ -302,9 +283,10 @@ def tests_text(rank: Metric, family: str, compared: Collection[Metric]) -> str:
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
     mixed = any(metric is not rank for metric in compared)
     return (
-        f"Difference: of the mean {rank.phrase}{without if mixed else ''}. p: two-sided"
-        f" Welch's t-test, the same corrected by Holm's method for {family}, and the Mann-Whitney U"
-        " test, not corrected. P(higher > lower): probability that a run of the first group is"
+        f"Difference: of the mean {rank.phrase}{without if mixed else ''}, with its 95 % interval"
+        " by Welch's t-test, not corrected. p: two-sided Welch's t-test, the same corrected by"
+        f" Holm's method for {family}, and the Mann-Whitney U test, not corrected."
+        " P(higher > lower): probability that a run of the first group is"
         f" {'worse' if rank.smaller else 'better'} than one of the second, with its 95 % interval."
         " The unit of replication is the seed."
     )
@@ -323,7 +305,7 @@ def _pairs_note(rank: Metric, compared: Collection[Metric], left_out: bool) -> s
 
 NOTHING_TESTED = (
     "No test is possible. A test needs two groups with different runs and comparable QD scores"
-    f" (same domain, archive and offset).{seeds_needed(1)}"
+    f" (same domain, archive and offset). {SEEDS_RULE}"
 )
 
 
@@ -365,7 +347,7 @@ def write_factors(
 
     records: Records = []
     rows: list[list[Cell]] = []
-    most, left_out = 0, False
+    left_out = False
     scales = tasks(plan.rank, summary, score_scales)
     for scale, task, metric, groups in scales:
         start = [text_cell(called.scale(task))] if task else []
@@ -375,10 +357,10 @@ def write_factors(
             shown = _shown(order, groups, factor, metric.sign)
             listed = pair_records(groups, pairs.keep(np.isin(order, shown)), metric.sign)
             listed.sort(key=lambda record: shown.index(factor.within[record["higher"]]))
-            most, left_out = max(most, len(order)), left_out or len(listed) < len(order)
+            left_out = left_out or len(listed) < len(order)
             values = {group: called.value(value) for group, value in factor.values.items()}
-            cells = pair_cells(listed, values.__getitem__)
-            for record, tested in zip(listed, cells, strict=True):
+            for record in listed:
+                tested = pair_cells(record, values.__getitem__)
                 within = factor.within[record["higher"]]
                 what = [text_cell(plan.called(factor.name)), text_cell(called.called(within))]
                 rows.append([*start, *what, *tested])
@@ -390,7 +372,7 @@ def write_factors(
         return
     heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
     compared = {metric for _, _, metric, _ in scales}
-    note = _note(plan, compared, left_out) + few_text(records, most)
+    note = _note(plan, compared, left_out) + few_text(records)
     sheet = Sheet(NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
     data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *DATA])
     write_sheet(folder, sheet, data)

@@ -5,7 +5,7 @@ seeds has no such selection bias (Cawley and Talbot 2010, JMLR 11:2079-2107).
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import MIN_SEEDS, mean_error_count
+from qdsweep.analysis.tables.groups import decimals_of
 from qdsweep.analysis.tables.runs import read_results
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
@@ -119,7 +120,8 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     metrics = [tables.metric(name) for name in data["metric"].unique()]
     # A search has chosen among more than those that came to its end.
     count = count_candidates(plan.levels) or len(tables.table)
-    sheet = _sheet(named, metrics, count, min(numbers), max(numbers))
+    decimals = {metric.name: decimals_of(tables.table, metric) for metric in metrics}
+    sheet = _sheet(named, metrics, decimals, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)
     return sheet
 
@@ -145,23 +147,31 @@ def _statistics(name: str, metric: Metric, values: Iterable[float]) -> dict[str,
 
 
 def _sheet(
-    data: "pd.DataFrame", metrics: list[Metric], groups: int, first: int, last: int
+    data: "pd.DataFrame",
+    metrics: list[Metric],
+    own_decimals: Mapping[str, int],
+    groups: int,
+    first: int,
+    last: int,
 ) -> Sheet:
+    """Returns the table for a reader; `own_decimals`: those of the metrics in the main table."""
     what = metrics[0].heading if len(metrics) == 1 else _MIXED
     several = data["scale"].nunique() > 1
     ranked = bool(data["scale"].duplicated().any())
     rows = []
     for row in data.to_dict("records"):
         alike = data[data["scale"] == row["scale"]]
-        decimals = common_decimals(alike["unseen_mean"], alike["unseen_se"])
+        unseen_decimals = common_decimals(alike["unseen_mean"], alike["unseen_se"])
+        decimals = {"sweep": own_decimals[row["metric"]], "unseen": unseen_decimals}
         best = row["unseen_rank"] == 1 and row["unseen_n"] >= MIN_SEEDS and len(alike) > 1
         cells = [text_cell(row["group"])]
         for seeds in ("sweep", "unseen"):
             mean, error = row[f"{seeds}_mean"], row[f"{seeds}_se"]
-            text = mean_and_error(mean, error, decimals)
+            text = mean_and_error(mean, error, decimals[seeds])
             cells.append(number_cell(text, mean, bold=best and seeds == "unseen"))
             cells.append(Cell(str(row[f"{seeds}_n"]), float(row[f"{seeds}_n"])))
-        text = mean_and_error(row["difference"], row["difference_se"], decimals)
+        shown = min(decimals.values())
+        text = mean_and_error(row["difference"], row["difference_se"], shown)
         cells.append(number_cell(text, row["difference"]))
         if ranked:
             text = f"{row['sweep_rank']} / {row['unseen_rank']}"

@@ -5,7 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.legend import group_names
-from qdsweep.analysis.selection import cells_of, per_cell, read_tables, score_scale_of
+from qdsweep.analysis.selection import (
+    cells_of,
+    corrected_per_cell,
+    read_tables,
+    score_scale_of,
+)
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import standard_error
 from qdsweep.config.sweep import Reevaluate
@@ -64,7 +69,9 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
     tables = read_tables(sweep_dir)
     done = tables.with_results
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
-    shown, headings = _per_cell(data, cells_of(tables.table))
+    shown, is_divided = corrected_per_cell(data, cells_of(tables.table))
+    score = (RANK if is_divided else RANK.always).label
+    headings = {name: head.replace(RANK.always.label, score) for name, head in _METRICS.items()}
     sheet = _sheet(group_names(plan).dressed(shown), headings, _note(runs, settings, further))
     write_sheet(sweep.tables, sheet, data)
 
@@ -104,24 +111,6 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(records)
 
 
-def _per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.DataFrame", dict[str, str]]:
-    """Returns the table with QD scores divided by the cells, if all archives have some.
-
-    Args:
-        data: tables/corrected.csv.
-        cells: Group -> the number of cells of its archive.
-
-    Returns:
-        The table, and the heading of each of `_METRICS`.
-    """
-    divisor = data["group"].map(cells)
-    if divisor.isna().any():
-        return data, _METRICS
-    scores = [name for name in _METRICS if name.endswith("qd_score")]
-    headings = {name: _METRICS[name].replace("QD score", RANK.label) for name in scores}
-    return per_cell(data, scores, divisor), _METRICS | headings
-
-
 def _sheet(data: "pd.DataFrame", headings: dict[str, str], note: str) -> Sheet:
     shown = {name: head for name, head in headings.items() if data[f"{name}_mean"].notna().any()}
     rows = []
@@ -137,12 +126,9 @@ def _sheet(data: "pd.DataFrame", headings: dict[str, str], note: str) -> Sheet:
 
 
 def _decimals(data: "pd.DataFrame", name: str) -> int:
-    """The same number of decimals for a metric as reported and as corrected."""
-    pair = [
-        own for own in _METRICS if own.removeprefix("corrected_") == name.removeprefix("corrected_")
-    ]
-    means, errors = ([v for n in pair for v in data[f"{n}_{part}"]] for part in ("mean", "se"))
-    return common_decimals(means, errors)
+    """Returns the decimals of the metric as reported, also for the corrected one."""
+    reported = name.removeprefix("corrected_")
+    return common_decimals(data[f"{reported}_mean"], data[f"{reported}_se"])
 
 
 def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:

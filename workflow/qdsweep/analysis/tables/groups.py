@@ -14,6 +14,7 @@ from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
     MIN_SEEDS,
+    SEEDS_RULE,
     interquartile_mean,
     mean_error_count,
 )
@@ -152,7 +153,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
             heading = f"{heading} / cells"
             values = per_cell(table, [metric.column], cells_of_row)
         columns[metric.name] = Column(heading, _metric_cells(values, metric, best, tied))
-    columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
+    columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank))
     chosen = plan.tables.columns or default_columns(plan, table, counts)
     # A stable sort: columns of text come first.
     shown = sorted((columns[name] for name in chosen), key=lambda column: not column.is_text)
@@ -307,9 +308,10 @@ def best_and_tied(
     """Returns the places of the best means of each scale, and of means tied with them.
 
     Best: the highest mean of the ranking metric and of each main one, or the lowest where smaller
-    is better. A mean of fewer than `MIN_SEEDS` seeds is never marked. An archive without cells has
-    the QD score instead of the one per cell. Tied: not significantly different at 5 % (Welch's
-    t-test, Holm's correction within the scale).
+    is better. Means that are shown as the same number are equally good: all of them are marked, or
+    none where all groups have that number. A mean of fewer than `MIN_SEEDS` seeds is never marked.
+    An archive without cells has the QD score instead of the one per cell. Tied: not significantly
+    different at 5 % (Welch's t-test, Holm's correction within the scale).
     """
     best: Places = set()
     tied: Places = set()
@@ -322,10 +324,12 @@ def best_and_tied(
         for metric in dict.fromkeys(compared):
             column = metric.column
             values = metric.sign * means.loc[groups, f"{column}_mean"].dropna()
-            if len(values) < 2:
+            decimals = decimals_of(table, metric)
+            texts = values.map(lambda value, decimals=decimals: number(value, decimals))
+            if texts.nunique() < 2:
                 continue
             enough = means[f"{column}_n"] >= MIN_SEEDS
-            highest = values.index[values == values.max()]
+            highest = values.index[texts == texts[values.idxmax()]]
             best |= {(column, group) for group in highest if enough[group]}
             runs = runs_of(summary, column)
             pairs = compare({group: runs[group] for group in values.index}, metric.sign)
@@ -337,14 +341,20 @@ def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
     """Returns a metric's column of table.csv as texts with the same number of decimals."""
     means, errors = table[f"{metric.column}_mean"], table[f"{metric.column}_se"]
     if metric.whole and metric.cost:  # The budget: the same for every seed, or nearly.
-        errors, decimals = errors.mask(errors == 0), 0
-    else:
-        decimals = common_decimals(means, errors)
+        errors = errors.mask(errors == 0)
+    decimals = decimals_of(table, metric)
     return [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
 
 
-def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
-    decimals = common_decimals(table[f"{metric}_mean"], table[f"{metric}_se"])
+def decimals_of(table: "pd.DataFrame", metric: Metric) -> int:
+    """Returns how many decimals means of table.csv have in every table and text."""
+    if metric.whole and metric.cost:
+        return 0
+    return common_decimals(table[f"{metric.column}_mean"], table[f"{metric.column}_se"])
+
+
+def _iqm_cells(table: "pd.DataFrame", rank: Metric) -> list[Cell]:
+    decimals, metric = decimals_of(table, rank), rank.column
     columns = [table[f"{metric}_iqm{end}"] for end in ("", "_low", "_high")]
     enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # too uncertain with fewer seeds
     columns[1:] = [end.where(enough) for end in columns[1:]]
@@ -355,9 +365,12 @@ def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
 
 
 def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
-    text = "Mean ± standard error over seeds, each run at its own budget."
-    if partial:
-        text = "Mean ± standard error over seeds. Unfinished runs have their current values."
+    text = "One seed" if counts.max() == 1 else "Mean ± standard error over seeds"
+    text += (
+        ". Unfinished runs have their current values."
+        if partial
+        else ", each run at its own budget."
+    )
     if best:
         text += (
             " Bold: highest mean among comparable groups (same domain, archive and QD-score"
@@ -369,5 +382,5 @@ def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
             " correction for all pairs of these groups)."
         )
     if best and (counts < MIN_SEEDS).any():
-        text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested."
+        text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested. {SEEDS_RULE}"
     return text

@@ -20,6 +20,7 @@ from qdsweep.analysis.sheet import (
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
     MIN_SEEDS,
+    SEEDS_RULE,
     Scores,
     interquartile_mean,
     performance_profile,
@@ -140,10 +141,8 @@ def _write_means(
     )
     if any(row[-1].bold for row in rows):
         note += " Bold: the highest IQM."
-    if fewest < MIN_SEEDS:
-        note += f" An interval needs {MIN_SEEDS} seeds on each task."
-    elif fewest < ENOUGH_SEEDS:
-        note += f" The interval is approximate with fewer than {ENOUGH_SEEDS} seeds."
+    if fewest < ENOUGH_SEEDS:
+        note += f" {SEEDS_RULE} With fewer, the interval is approximate or unknown."
     columns = ["Algorithm", "Tasks", "Runs", "Mean", "IQM [95 %]"]
     sheet = Sheet("over_tasks", "Results over all tasks", note, columns, 1, rows)
     write_sheet(folder, sheet, data)

@@ -26,7 +26,7 @@ from qdsweep.records.plan import read_plan
 from qdsweep.records.search import Level, marker_path, ordinal, read_sealed, write_search_rows
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.sweep.groups import CHANGES, MEMBER
-from qdsweep.text import common_decimals, number, plural, short
+from qdsweep.text import number, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +140,6 @@ def _record(placed: Placed, search: Searched) -> dict[str, Any]:
 def setting_sheet(search: Searched) -> Sheet:
     """Returns the table of settings: the last level of each, and why it stopped there."""
     rows, names = search.last, search.names
-    decimals = _decimals(search, rows)
     has_parent = any(placed.parent is not None for placed in rows)
     cells = []
     for placed in rows:
@@ -150,7 +149,7 @@ def setting_sheet(search: Searched) -> Sheet:
         if has_parent:
             line.append(Cell("", None) if placed.parent is None else _whole(placed.parent))
         line.append(_whole(placed.level.budget))
-        line.append(_score(search, placed, decimals))
+        line.append(_score(search, placed))
         cells.append(line)
     columns = [*map(search.name, names), "Last level", "Why it stopped", "Setting"]
     columns += ["Parent"] * has_parent + [search.unit.capitalize(), search.metric.heading]
@@ -166,8 +165,6 @@ def setting_sheet(search: Searched) -> Sheet:
 
 def level_sheet(search: Searched) -> Sheet:
     """Returns the table of levels: settings, seeds, cost and leader of each."""
-    leaders = [*filter(None, (leader(search, level) for level in search.levels))]
-    decimals = _decimals(search, leaders)
     rows = []
     for level in search.levels:
         best = leader(search, level)
@@ -181,7 +178,7 @@ def level_sheet(search: Searched) -> Sheet:
                 _whole(level.budget),
                 _whole(cost(search.levels, level)),
                 _whole(_failures(search, level)),
-                Cell("", None) if best is None else _score(search, best, decimals),
+                Cell("", None) if best is None else _score(search, best),
             ]
         )
     unit, seeded = search.unit, any(search.levels[0].seeds)
@@ -234,14 +231,9 @@ def _story(placed: Placed) -> str:
     return f"{rank}the whole budget"
 
 
-def _decimals(search: Searched, rows: list[Placed]) -> int:
-    scores = [search.shown(placed.score) for placed in rows if placed.score is not None]
-    return common_decimals(scores, [])
-
-
-def _score(search: Searched, placed: Placed, decimals: int) -> Cell:
+def _score(search: Searched, placed: Placed) -> Cell:
     score = math.nan if placed.score is None else search.shown(placed.score)
-    return number_cell(number(score, decimals), score)
+    return number_cell(number(score, search.decimals), score)
 
 
 def _whole(value: int) -> Cell:

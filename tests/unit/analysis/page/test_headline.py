@@ -1,0 +1,36 @@
+"""The first sentences of the page answer whether the best group differs from the others."""
+
+from given import make_tables, without_decimals
+from looks import data_of
+
+from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.page.report import run_sheet
+
+HIGH, NEAR = [3.0, 3.1, 3.2, 3.3, 3.1], [3.0, 3.05, 3.2, 3.25, 3.1]
+LOW, LOWEST = [1.0, 1.1, 1.2, 1.3, 1.1], [0.1, 0.2, 0.3, 0.1, 0.4]
+SWEEPS = {
+    "apart from one": {"a": HIGH, "b": LOW},
+    "apart from all": {"a": LOW, "b": HIGH, "c": LOWEST},
+    "close to one of two": {"a": HIGH, "b": NEAR, "c": LOW},
+    "close to many": {name: [*HIGH[place:], *HIGH[:place]] for place, name in enumerate("abcde")},
+    "three seeds": {"a": HIGH[:3], "b": LOW[:3]},
+    "two seeds": {"a": HIGH[:2], "b": LOW[:2]},
+    "one of two seeds": {"a": HIGH, "b": LOW[:2], "c": LOWEST},
+    "one group": {"a": HIGH},
+}
+
+
+def test_the_first_sentences_state_the_test_and_its_result(tmp_path, snapshot):
+    texts = {
+        name: without_decimals(headline(data_of(make_tables(tmp_path / name, scores))))
+        for name, scores in SWEEPS.items()
+    }
+    assert texts == snapshot
+
+
+def test_the_best_objective_is_the_number_of_the_table_of_runs(tmp_path):
+    data = data_of(make_tables(tmp_path, {"a": [259.512], "b": [123.4]}))
+    sheet = run_sheet(data)
+    place = sheet.columns.index("Best objective")
+    best = max((row[place] for row in sheet.rows), key=lambda cell: cell.key)
+    assert f" {best.text} (a)" in headline(data) and best.text == "259.5"
