@@ -21,6 +21,7 @@ from qdsweep.planning.module import (
     clear,
     given_config,
     is_remote,
+    name_report,
     option,
     results_folder,
     set_slurm_options,
@@ -110,6 +111,9 @@ def before_jobs():
         ]
         if line := START.republished(runs):
             print(line, file=sys.stderr)
+        if runs or START.search:
+            command = f"`qdsweep watch {SETTINGS.name}{AT_RESULTS}`"
+            print(f"qdsweep: {command} in another terminal shows the progress", file=sys.stderr)
     except (BadInput, OSError) as error:
         raise clear(error, RESULTS.path)
 
@@ -126,6 +130,7 @@ if IS_NEW and workflow.is_main_process:
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written, and is rebuilt"
         print(f"qdsweep: warning: {words}", file=sys.stderr)
+    name_report(workflow, START.folder, AT_RESULTS)
 
 
 def cluster_name(wildcards=None):

@@ -27,6 +27,7 @@ def next_step() -> Iterator[str]:
         steps = {
             "qdsweep plan": "show what would be computed, and its cost",
             "snakemake --cores all" if has_rules else "qdsweep sweep": "start or resume the sweep",
+            "qdsweep watch": "follow its progress, in another terminal",
         }
         yield from _state(start.folder, *start.left, steps)
     elif sweeps := results.known_sweeps():
@@ -35,7 +36,10 @@ def next_step() -> Iterator[str]:
         last = sweeps[0]
         states = [now.state for now in read_standings(last, read_plan(last))]
         left = len(states) - states.count("finished")
-        steps = {f"qdsweep status {last.name}": "print the state of every run"}
+        steps = {
+            f"qdsweep status {last.name}": "print the state of every run",
+            f"qdsweep watch {last.name}": "follow its progress",
+        }
         yield from _state(last, left, len(states), "run", steps)
         if left or not last.report.exists():
             yield "To resume the sweep, repeat the command that started it."
@@ -52,7 +56,7 @@ def _state(
         yield f"Sweep {sweep.name}: {left:,} of {plural(total, noun)} left."
     elif sweep.report.exists():
         yield f"Sweep {sweep.name} is finished. Its report: {sweep.report}"
-        return
+        steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
     else:
         yield f"Sweep {sweep.name}: no {noun} left, but {sweep.report} does not exist."
     yield from _listed(steps)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import PRESETS, nearest
+from qdsweep.config.files import HOME, PRESETS, nearest
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
@@ -52,9 +52,13 @@ def require_libraries() -> None:
         BadInput: The message names the missing libraries and the ways to install them.
     """
     if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+        is_clone = (HOME / "Makefile").exists()
+        command = "make venv && . .venv/bin/activate" if is_clone else "pip install qdsweep-*.whl"
         raise BadInput(
-            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have: run `make "
-            "venv` in the clone and take .venv/bin/snakemake, or add --sdm conda or --sdm apptainer"
+            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have: type "
+            f"`{command}`, or add an option to this command: --sdm conda (jobs run in an "
+            "environment that conda creates) or --sdm apptainer (jobs run in the image that "
+            "containers/build.sh has built)"
         )
 
 
