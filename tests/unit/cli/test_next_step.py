@@ -40,7 +40,7 @@ def test_a_search_counts_its_places(tmp_path):
 
 def test_a_sweep_in_part_and_as_a_whole(tmp_path):
     sweep = compute_sweep(tmp_path / "results", TINY, SWEEP)
-    names_all(next_step(tmp_path), "tiny", REPORT, "qdsweep status tiny", "qdsweep watch tiny")
+    names_all(next_step(tmp_path), "tiny", REPORT, "qdsweep status tiny", "qdsweep watch")
     report_sweep(sweep)
     for write in (lambda: None, lambda: write_config(tmp_path)):
         write()

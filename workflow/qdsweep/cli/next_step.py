@@ -9,7 +9,7 @@ from qdsweep.text import plural
 
 _CONFIG = "config/config.yaml"
 _SNAKEFILES = (Path("Snakefile"), Path("workflow/Snakefile"))
-_MORE = "`qdsweep --help` lists all commands."
+_MORE = "`qdsweep watch` shows the progress of a sweep live. `qdsweep --help` lists all commands."
 
 
 def next_step() -> Iterator[str]:
@@ -27,7 +27,6 @@ def next_step() -> Iterator[str]:
         steps = {
             "qdsweep plan": "show what would be computed, and its cost",
             "snakemake --cores all" if has_rules else "qdsweep sweep": "start or resume the sweep",
-            "qdsweep watch": "follow its progress, in another terminal",
         }
         yield from _state(start.folder, *start.left, steps)
     elif sweeps := results.known_sweeps():
@@ -36,10 +35,7 @@ def next_step() -> Iterator[str]:
         last = sweeps[0]
         states = [now.state for now in read_standings(last, read_plan(last))]
         left = len(states) - states.count("finished")
-        steps = {
-            f"qdsweep status {last.name}": "print the state of every run",
-            f"qdsweep watch {last.name}": "follow its progress",
-        }
+        steps = {f"qdsweep status {last.name}": "print the state of every run"}
         yield from _state(last, left, len(states), "run", steps)
         if left or not last.report.exists():
             yield "To resume the sweep, repeat the command that started it."

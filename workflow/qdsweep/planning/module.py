@@ -236,7 +236,8 @@ def name_report(workflow: Any, sweep: SweepDir, at: str) -> None:
     """
 
     def end(log: Any) -> None:
-        if sweep.report.exists():  # `--until` leaves it out
+        # `--until` leaves out the report, or leaves that of an earlier start.
+        if sweep.report.exists() and sweep.report.stat().st_mtime >= sweep.summary.stat().st_mtime:
             status = f"`qdsweep status {sweep.name}{at}` prints the state of every run"
             print(f"qdsweep: open {sweep.report} in a browser. {status}", file=sys.stderr)
 
