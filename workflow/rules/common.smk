@@ -112,8 +112,9 @@ def before_jobs():
         if line := START.republished(runs):
             print(line, file=sys.stderr)
         if runs or START.search:
-            command = f"`qdsweep watch {SETTINGS.name}{AT_RESULTS}`"
-            print(f"qdsweep: {command} in another terminal shows the progress", file=sys.stderr)
+            watch = f"`qdsweep watch {SETTINGS.name}{AT_RESULTS}`"
+            line = f"qdsweep: {watch} in another terminal shows the progress"
+            print(line, file=sys.stderr)
     except (BadInput, OSError) as error:
         raise clear(error, RESULTS.path)
 

@@ -55,9 +55,9 @@ def require_libraries() -> None:
         is_clone = (HOME / "Makefile").exists()
         command = "make venv && . .venv/bin/activate" if is_clone else "pip install qdsweep-*.whl"
         raise BadInput(
-            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have: type "
-            f"`{command}`, or add an option to this command: --sdm conda (jobs run in an "
-            "environment that conda creates) or --sdm apptainer (jobs run in the image that "
+            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have. "
+            f"`{command}` installs them. Or add an option to this command: --sdm conda (jobs run "
+            "in an environment that conda creates) or --sdm apptainer (jobs run in the image that "
             "containers/build.sh has built)"
         )
 

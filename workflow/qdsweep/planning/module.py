@@ -236,10 +236,10 @@ def name_report(workflow: Any, sweep: SweepDir, at: str) -> None:
     """
 
     def end(log: Any) -> None:
-        # `--until` leaves out the report, or leaves that of an earlier start.
-        if sweep.report.exists() and sweep.report.stat().st_mtime >= sweep.summary.stat().st_mtime:
-            status = f"`qdsweep status {sweep.name}{at}` prints the state of every run"
-            print(f"qdsweep: open {sweep.report} in a browser. {status}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # `--until` may leave out the report, or an older one
+            if sweep.report.stat().st_mtime >= sweep.summary.stat().st_mtime:
+                status = f"`qdsweep status {sweep.name}{at}` prints the state of every run"
+                print(f"qdsweep: open {sweep.report} in a browser. {status}", file=sys.stderr)
 
     _call(workflow, "onsuccess", lambda own: (own, end))
 
