@@ -69,7 +69,7 @@ rl: .venv/rl
 
 demo: venv
 	$(BIN)/snakemake --cores $(CORES)
-	@echo "open results/sweeps/demo/report.html"
+	@echo "open results/sweeps/demo/report.html; \`$(BIN)/qdsweep status demo\` prints the state of every run"
 
 # Three processes for two cores, because many tests wait for processes that they have started.
 # Torch is not installed for tests. After `make rl`, the tests of ppo, a2c and others run, too.

@@ -1,7 +1,7 @@
 """The documentation site: `make docs` builds it in build/site, without network access.
 
-Sphinx with MyST and furo: pages are plain Markdown that is also readable in a clone, a small
-directive (_ext/executed.py) executes them, and docstrings become the reference of the API. Sphinx
+Sphinx with MyST and furo: pages are plain Markdown that is also readable in a clone, comments in
+them have it executed (_ext/executed.py), and docstrings become the reference of the API. Sphinx
 checks every internal link.
 """
 

@@ -1,15 +1,16 @@
-"""Directives that execute a page while it is read: the output on a page is real.
+"""Executes a page while it is read: the output on a page is real.
 
-Every page has its own empty folder, in which its files are written and its commands run:
+A page is plain Markdown, which reads well without the site. A comment in the line before a block of
+code or a paragraph makes a directive of it. Every page has its own empty folder, in which its files
+are written and its commands run:
 
-- ``{file} NAME`` writes a file and shows it. ``:from: FILE`` takes a file of the clone instead.
-- ``{run}`` types each line of its content into bash and shows the output. If the exit code of a
-  line is not that of ``:exit:`` (0), the build fails. ``:last: N`` shows only the last lines,
-  ``:first: N`` the first lines, ``:quiet:`` no lines.
-- ``{python}`` is a cell of a notebook: later cells of the page know its names, and the value of the
-  last expression is shown.
-- ``{picture} FILE`` shows a figure that the page has made; its content is the caption.
-- ``{table} FILE`` shows a table in Markdown that the page has made.
+- ``<!-- file -->`` writes the block. The first line of the block is a comment with the file's name.
+- ``<!-- run -->`` types each line of the block into bash and shows the output. If the exit code of
+  a line is not that of ``exit=`` (0), the build fails. ``last=N`` shows only the last lines.
+- ``<!-- python -->`` makes the block a cell of a notebook: later cells of the page know its names,
+  and the value of the last expression is shown.
+- ``<!-- picture FILE -->`` shows a figure that the page has made. The paragraph is its caption.
+- ``<!-- table FILE -->`` shows a table in Markdown that the page has made.
 """
 
 import json
@@ -24,6 +25,7 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 from qdsweep.config.files import HOME
@@ -69,17 +71,11 @@ class File(Executed):
     """``{file} NAME``."""
 
     required_arguments = 1
-    option_spec: ClassVar = {"from": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         """Writes the file and shows it."""
         path = self.folder / self.arguments[0]
-        if "from" in self.options:
-            source = CLONE / self.options["from"]
-            self.env.note_dependency(str(source))
-            text = source.read_text(encoding="utf-8")
-        else:
-            text = "\n".join(self.content) + "\n"
+        text = "\n".join(self.content) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         languages = {".py": "python", ".yaml": "yaml", ".toml": "toml"}
@@ -91,9 +87,7 @@ class Run(Executed):
 
     option_spec: ClassVar = {
         "exit": directives.nonnegative_int,
-        "first": directives.positive_int,
         "last": directives.positive_int,
-        "quiet": directives.flag,
     }
 
     def run(self) -> list[nodes.Node]:
@@ -119,10 +113,6 @@ class Run(Executed):
         if done.returncode != self.options.get("exit", 0):
             raise self.error(f"`{line}` ended with exit code {done.returncode}:\n{output}")
         lines = output.rstrip().splitlines()
-        if "quiet" in self.options:
-            return []
-        if len(lines) > (count := self.options.get("first", len(lines))):
-            return [*lines[:count], "..."]
         if len(lines) > (count := self.options.get("last", len(lines))):
             return ["...", *lines[-count:]]
         return lines
@@ -172,6 +162,7 @@ class Picture(Executed):
 class Table(Executed):
     """``{table} FILE``."""
 
+    has_content = False
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
@@ -216,8 +207,31 @@ def open_notebook(page: str, folder: Path) -> "subprocess.Popen[str]":
     return notebooks[page]
 
 
-def begin(app: Sphinx, page: str, _: list[str]) -> None:
-    """Empties the page's folder."""
+COMMENT = re.compile(
+    r"^<!-- (?:(file|run|python)(.*) -->\n```\w+\n((?:(?!```).*\n)*)```$"
+    r"|(picture|table) (.*) -->\n((?:.+\n)*))",
+    flags=re.M,
+)
+UNUSED = re.compile(r"^<!-- (file|run|python|picture|table)\b.*", flags=re.M)
+
+
+def directive(comment: re.Match[str]) -> str:
+    """Returns the directive that a comment and the lines after it stand for."""
+    name, words, content = (group for group in comment.groups() if group is not None)
+    options = words.split()
+    argument = options.pop(0) if name in ("picture", "table") else ""
+    if name == "file":
+        first, _, content = content.partition("\n")
+        argument = first.removeprefix("# ")
+    lines = [":{}: {}".format(*option.split("=")) for option in options]
+    return "\n".join([f"```{{{name}}} {argument}", *lines, f"{content}```\n"])
+
+
+def begin(app: Sphinx, page: str, content: list[str]) -> None:
+    """Makes directives of the page's comments, and empties the page's folder."""
+    content[0] = COMMENT.sub(directive, content[0])
+    if unused := UNUSED.search(content[0]):
+        raise ExtensionError(f"{page}.md: {unused[0]}: no block of code follows in the next line")
     shutil.rmtree(folder_of(app, page), ignore_errors=True)
     folder_of(app, page).mkdir(parents=True)
 

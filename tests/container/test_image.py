@@ -229,10 +229,10 @@ def refuse(image: Path | str, *names: object) -> None:
 
 
 def test_images_and_programs_that_are_unfit(workshop, tmp_path, monkeypatch):
-    refuse("nowhere.sif", "`make image`")
+    refuse("nowhere.sif", "containers/build.sh")
     workshop.do(f"buildah push -q {BASE} docker-archive:{tmp_path}/base.tar:base:latest")
     workshop.do(f"apptainer build --sandbox {tmp_path}/bare docker-archive:{tmp_path}/base.tar")
-    refuse(tmp_path / "bare", "`make image`")
+    refuse(tmp_path / "bare", "containers/build.sh")
     refuse("http://127.0.0.1:9/qdsweep.sif")
     # Programs that are too old or missing: the PATH has no others of that name.
     tools = tmp_path / "tools"

@@ -5,8 +5,8 @@ import shlex
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """Returns the code blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.M | re.S)
+    """Returns the code blocks of a language, without those that the site executes."""
+    return re.findall(rf"(?<!-->\n)^```{language}\n(.*?)^```", text, flags=re.M | re.S)
 
 
 def files(text: str) -> list[tuple[str, str]]:

@@ -36,6 +36,7 @@ def test_a_dry_run_lists_the_runs_of_the_demo(clone):
 
 def test_a_start_is_refused_with_what_installs_the_libraries(clone):
     done = type_in(snakemake_alone(), "snakemake", "--cores", 1, cwd=clone, check=1)
-    names_all(done.stderr, "numpy", "ribs", "make venv", "--sdm conda")
+    ways = ("make venv && . .venv/bin/activate", "--sdm conda", "--sdm apptainer", "build.sh")
+    names_all(done.stderr, "numpy", "ribs", *ways)
     assert "Traceback" not in done.stderr
     assert not list((clone / "results").glob("runs/*/state/run.log")), "a job has started"

@@ -36,7 +36,7 @@ def commands(text: str) -> list[list[str]]:
 
 def is_there(name: str, text: str) -> bool:
     """Whether a file is in the clone, is written by the page, or is the reader's own."""
-    own = re.findall(r"^(?:```\w+\n# |```\{file\} )([\w/.]+)", text, flags=re.M)
+    own = re.findall(r"^```\w+\n# ([\w/.]+)", text, flags=re.M)
     return (
         (REPO / name).exists()
         or name in MADE
@@ -79,6 +79,25 @@ def test_its_commands_can_be_typed(page, monkeypatch):
         for word in words:
             if re.match(r"(config|docs|profiles|benchmarks|containers|envs|tests)/", word):
                 assert is_there(word, text), f"{page}: {word}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "/tutorials/" in page])
+def test_a_tutorial_is_plain_markdown(page):
+    """GitHub shows a directive as a block without its name, file and options."""
+    assert not re.search(r"^(```|:{3,})\{", PAGES[page].read_text(), flags=re.M)
+
+
+def test_the_tutorial_has_the_files_of_the_pages_for_users_of_other_tools():
+    shown = dict(pages.files(PAGES["docs/tutorials/own_domain.md"].read_text()))
+    ours = ("config/plugins/bowl_domain.py", "config/experiments/bowl.yaml")
+    for name, source in (("bowl.py", "theirs/bowl.py"), *((name, f"ours/{name}") for name in ours)):
+        assert shown[name] == (REPO / "docs/coming_from" / source).read_text()
+
+
+@pytest.mark.parametrize("page", ["learning", "rl", "searches"])
+def test_measurements_follow_the_instructions(page):
+    text = PAGES[f"docs/{page}.md"].read_text()
+    assert re.findall(r"^## (.+)", text, flags=re.M)[-1] == "Evidence"
 
 
 def test_there_are_commands():

@@ -76,6 +76,8 @@ def test_it_has_every_page_and_every_command(site):
     [
         pytest.param("```{run}\nfalse\n```", ("false", "1"), id="a command that fails"),
         pytest.param("```{run}\n:exit: 2\ntrue\n```", ("true", "0"), id="a command that ends well"),
+        pytest.param("<!-- run -->\n```sh\nfalse\n```", ("false", "1"), id="a comment"),
+        pytest.param("<!-- run -->\n\n```sh\ntrue\n```", ("run",), id="a comment without a block"),
         pytest.param("```{python}\n1 / 0\n```", ("ZeroDivisionError",), id="a cell that fails"),
         pytest.param("[here](nowhere.md)", ("nowhere.md",), id="a link that leads nowhere"),
         pytest.param("[here](#nowhere)", ("nowhere",), id="an anchor that is not there"),

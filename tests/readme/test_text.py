@@ -5,6 +5,7 @@ import shlex
 
 import yaml
 from readme import PAGES, blocks
+from refusals import names_all
 from support import REPO
 
 from qdsweep.sweep.grammar import expand
@@ -32,8 +33,10 @@ def test_the_readme_leads_to_every_page_of_the_guide():
 
 def test_the_readme_takes_two_minutes():
     assert len(README.splitlines()) <= 120
-    head = README.splitlines()[:40]
+    head = README.splitlines()[:30]
     assert sum("![" in line for line in head) == 1, "one figure, no badges"
     assert any(
         shlex.split(line)[:2] == ["make", "demo"] for line in head if line.startswith("make")
     )
+    tutorials = (f"docs/tutorials/{name}.md" for name in ("first_sweep", "own_domain", "notebook"))
+    names_all("\n".join(head), "qdsweep status", "qdsweep watch", *tutorials)

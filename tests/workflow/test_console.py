@@ -42,7 +42,15 @@ def test_a_job_is_one_line(printed):
     progress = [line for line in lines if f" of {RUNS} runs" in line]
     assert len(lines) == RUNS + STAGES + len(progress)
     assert re.search(rf"{RUNS} of {RUNS} runs .*100%.* \d", progress[-1])
-    assert len(text.splitlines()) <= len(lines) + 6
+    assert len(text.splitlines()) <= len(lines) + 8
+
+
+def test_it_begins_and_ends_with_the_commands_that_show_the_runs(printed):
+    text = printed[1]
+    first, last = text.index("`qdsweep watch s`"), text.rindex("`qdsweep status s`")
+    assert first < text.index("] run ")
+    assert last > text.rindex("] report ")
+    names_all(text[text.rindex("] report ") :], "results/sweeps/s/report.html")
 
 
 def test_the_log_file_has_everything(printed):

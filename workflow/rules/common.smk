@@ -21,6 +21,7 @@ from qdsweep.planning.module import (
     clear,
     given_config,
     is_remote,
+    name_report,
     option,
     readable,
     results_folder,
@@ -111,6 +112,10 @@ def before_jobs():
         ]
         if line := START.republished(runs):
             print(line, file=sys.stderr)
+        if runs or START.search:
+            watch = f"`qdsweep watch {SETTINGS.name}{AT_RESULTS}`"
+            line = f"qdsweep: {watch} in another terminal shows the progress"
+            print(line, file=sys.stderr)
     except (BadInput, OSError) as error:
         raise clear(error, RESULTS.path)
 
@@ -127,6 +132,7 @@ if IS_NEW and workflow.is_main_process:
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written, and is rebuilt"
         print(f"qdsweep: warning: {words}", file=sys.stderr)
+    name_report(workflow, START.folder, AT_RESULTS)
 
 
 def cluster_name(wildcards=None):

@@ -28,7 +28,7 @@ def test_an_empty_folder_needs_a_study(tmp_path):
 def test_a_sweep_that_was_not_started(tmp_path):
     write_config(tmp_path)
     text = next_step(tmp_path)
-    names_all(text, "tiny", "2 of 2 runs", "qdsweep plan", "qdsweep sweep")
+    names_all(text, "tiny", "2 of 2 runs", "qdsweep plan", "qdsweep sweep", "qdsweep watch")
     (tmp_path / "Snakefile").touch()
     names_all(next_step(tmp_path), "snakemake --cores all")
 
@@ -40,12 +40,12 @@ def test_a_search_counts_its_places(tmp_path):
 
 def test_a_sweep_in_part_and_as_a_whole(tmp_path):
     sweep = compute_sweep(tmp_path / "results", TINY, SWEEP)
-    names_all(next_step(tmp_path), "tiny", REPORT, "qdsweep status tiny")
+    names_all(next_step(tmp_path), "tiny", REPORT, "qdsweep status tiny", "qdsweep watch")
     report_sweep(sweep)
     for write in (lambda: None, lambda: write_config(tmp_path)):
         write()
         text = next_step(tmp_path)
-        names_all(text, "tiny", REPORT)
+        names_all(text, "tiny", REPORT, "qdsweep status tiny")
         assert "plan" not in text
     write_config(tmp_path, sweep="::: seed 1 2 3")
     names_all(next_step(tmp_path), "1 of 3 runs", "qdsweep plan")

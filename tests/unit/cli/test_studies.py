@@ -1,5 +1,7 @@
 """`qdsweep init` writes a study, but only in a new or empty folder."""
 
+import re
+import runpy
 import subprocess
 import sys
 
@@ -51,7 +53,26 @@ def test_the_sweep_has_the_folders_name_as_far_as_a_name_can(tmp_path, folder, n
 
 
 def test_it_names_the_commands_that_come_next(tmp_path):
-    names_all(qdsweep("init", "mine", cwd=tmp_path), "  cd mine\n  snakemake --cores all\n")
+    text = qdsweep("init", "mine", cwd=tmp_path)
+    names_all(text, "  cd mine\n  snakemake --cores all\n", "qdsweep watch", "qdsweep status")
+
+
+@pytest.mark.parametrize("words", [(), ("--minimal",)])
+def test_its_texts_are_those_of_a_study_without_a_clone(tmp_path, words):
+    qdsweep("init", "mine", *words, cwd=tmp_path)
+    folder = tmp_path / "mine"
+    for path in files(folder):
+        text = (folder / path).read_text()
+        assert not re.search(r"\bmake (venv|extras|rl|image|demo)", text), f"{path} has no Makefile"
+        cores = re.findall(r"snakemake .*?--cores (\S+?)\b", text)
+        assert set(cores) <= {"all", "1"}, path
+    names_all((folder / "README.md").read_text(), 'load_sweep("mine")', "qdsweep watch")
+
+
+def test_the_example_declares_that_seeds_have_no_effect(tmp_path):
+    qdsweep("init", "mine", cwd=tmp_path)
+    module = runpy.run_path(str(tmp_path / "mine/config/plugins/my_domain.py"))
+    assert module["MyDomain"].is_deterministic is True
 
 
 @pytest.mark.parametrize("name", ["folder", "folder/README.md"])

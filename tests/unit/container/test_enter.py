@@ -38,11 +38,11 @@ def test_folders_that_apptainer_cannot_take(tmp_path, monkeypatch):
 
 
 def test_an_image_that_is_not_there():
-    with refused("'nowhere.sif'", "`make image`"):
+    with refused("'nowhere.sif'", "containers/build.sh"):
         find_image("nowhere.sif")
     with refused("'docker://localhost/nowhere:1'", "images/localhost-nowhere-1"):
         find_image("docker://localhost/nowhere:1")
-    with refused("x" * 5000, "`make image`"):  # no file can have this name
+    with refused("x" * 5000, "containers/build.sh"):  # no file can have this name
         find_image("x" * 5000)
 
 

@@ -100,7 +100,7 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         usage="qdsweep [--image FILE] COMMAND ...",
         epilog="""\
 Without a command, qdsweep prints the next step in this folder. `qdsweep COMMAND --help` shows
-examples. `snakemake --cores 8` and `qdsweep sweep FILE` each start a whole sweep.""",
+examples. `snakemake --cores all` and `qdsweep sweep FILE` each start a whole sweep.""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -10,7 +10,7 @@ from qdsweep.text import plural
 
 _CONFIG = "config/config.yaml"
 _SNAKEFILES = (Path("Snakefile"), Path("workflow/Snakefile"))
-_MORE = "`qdsweep --help` lists all commands."
+_MORE = "`qdsweep watch` shows the progress of a sweep live. `qdsweep --help` lists all commands."
 
 
 def next_step() -> Iterator[str]:
@@ -68,7 +68,7 @@ def _state(
         yield f"Sweep {sweep.name}: {left:,} of {plural(total, noun)} left."
     elif sweep.report.exists():
         yield f"Sweep {sweep.name} is finished. Its report: {sweep.report}"
-        return
+        steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
     else:
         yield f"Sweep {sweep.name}: no {noun} left, but {sweep.report} does not exist."
     yield from _listed(steps)

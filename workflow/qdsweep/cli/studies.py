@@ -23,7 +23,7 @@ examples:
   qdsweep init my_study --minimal    a sweep over a preset, without the example
   qdsweep init my_study --gym CartPole-v1   a task of gymnasium, with measures that differ between
                                             random policies; `module:Name-v0` for your own task
-  cd my_study && snakemake --cores 8
+  cd my_study && snakemake --cores all
 """
 SWEEP = """\
 examples:
@@ -99,6 +99,8 @@ def _init(arguments: argparse.Namespace) -> int:
         config.write_text(text, encoding="utf-8")
         print(*proposal.lines, f"They are in {preset}. Check and change them there.", sep="\n")
     print(f"Created the study {folder}. Next:\n  cd {folder}\n  snakemake --cores all")
+    print("Meanwhile, in another terminal of that folder:\n  qdsweep watch")
+    print("`qdsweep status` prints the state of every run once.")
     return 0
 
 

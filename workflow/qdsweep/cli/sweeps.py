@@ -306,7 +306,7 @@ def named_runs(results: Results, names: Iterable[str]) -> list[str]:
 
 PLAN = """\
 examples:
-  qdsweep plan                                   the work of `snakemake --cores 8`
+  qdsweep plan                                   the work of `snakemake --cores all`
   qdsweep plan my_sweep.yaml                     the same for another sweep file
   qdsweep plan published_lp                      the same for a sweep that comes with qdsweep
   qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do

@@ -47,9 +47,13 @@ def require_libraries() -> None:
         BadInput: The message names the missing libraries and the ways to install them.
     """
     if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+        is_clone = (HOME / "Makefile").exists()
+        command = "make venv && . .venv/bin/activate" if is_clone else "pip install qdsweep-*.whl"
         raise BadInput(
-            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have: run `make "
-            "venv` in the clone and take .venv/bin/snakemake, or add --sdm conda or --sdm apptainer"
+            f"qdsweep needs {', '.join(missing)}, which {sys.executable} does not have. "
+            f"`{command}` installs them. Or add an option to this command: --sdm conda (jobs run "
+            "in an environment that conda creates) or --sdm apptainer (jobs run in the image that "
+            "containers/build.sh has built)"
         )
 
 

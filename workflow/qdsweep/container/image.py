@@ -21,6 +21,7 @@ from qdsweep.versions import own_version
 
 # The first versions that keep the user's umask, and read SINGULARITYENV_... with --cleanenv.
 OLDEST = {"apptainer": (1, 0), "singularity-ce": (3, 8), "singularity": (3, 7)}
+BUILD = "build one with containers/build.sh in a clone of qdsweep"
 INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
 
 
@@ -85,9 +86,8 @@ def find_image(name: str) -> Path:
             if path.exists():
                 return path.absolute()
     raise BadInput(
-        f"image = {name!r}: there is no such file; build it with `make image` (or "
-        "containers/build.sh) in the project's folder, or name another file or URL with the key "
-        "image of the cluster config"
+        f"image = {name!r}: there is no such file; {BUILD}, or name another file or URL with the "
+        "key image of the cluster config"
     )
 
 
@@ -121,12 +121,12 @@ def prepare(name: str) -> Path:
         raise BadInput(
             f"image {path}: "
             + ("it has no qdsweep" if missing else "no program can be run in it")
-            + f" ({reason}); build one with `make image`"
+            + f" ({reason}); {BUILD}"
         )
     if done.stdout.strip() != own_version():
         raise BadInput(
             f"image {path} has {done.stdout.strip()}, but this project is {own_version()}; "
-            "rebuild the image with `make image`"
+            f"{BUILD} of this release"
         )
     return path
 

@@ -1,4 +1,4 @@
-"""qdsweep as a module of a user's workflow: its config, where its results are, its start."""
+"""qdsweep as a module of a user's workflow: config, folder of the results, start and end."""
 
 import contextlib
 import re
@@ -22,7 +22,7 @@ from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.start import Given
-from qdsweep.records.paths import Results
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.versions import __version__
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
@@ -264,6 +264,24 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
     return is_new
 
 
+def name_report(workflow: Any, sweep: SweepDir, at: str) -> None:
+    """Makes a start that succeeds end with the path of the report and the command for its runs.
+
+    Args:
+        workflow: Snakemake's.
+        sweep: The sweep.
+        at: The option of the command that names the folder of results, if it needs one.
+    """
+
+    def end(log: Any) -> None:
+        with contextlib.suppress(OSError):  # `--until` may leave out the report, or an older one
+            if sweep.report.stat().st_mtime >= sweep.summary.stat().st_mtime:
+                status = f"`qdsweep status {sweep.name}{at}` prints the state of every run"
+                print(f"qdsweep: open {sweep.report} in a browser. {status}", file=sys.stderr)
+
+    _call(workflow, "onsuccess", lambda own: (own, end))
+
+
 _Hook = Callable[[Any], None]
 
 
@@ -272,7 +290,7 @@ def _call(workflow: Any, event: str, calls: Callable[[_Hook], tuple[_Hook, _Hook
 
     Args:
         workflow: Snakemake's.
-        event: onstart or onerror.
+        event: onstart, onsuccess or onerror.
         calls: Is given the function of the main Snakefile; returns both in their order.
     """
     register = getattr(workflow, event)

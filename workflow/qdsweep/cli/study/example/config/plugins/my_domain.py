@@ -16,6 +16,8 @@ class MyDomain:
     the point where it ends. So the archive has the smoothest path to every point.
     """
 
+    is_deterministic = True  # the seeds have no effect; remove this line if they do
+
     def __init__(self, steps: int = 10) -> None:
         self.solution_dim = steps
         self.measures = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
