@@ -173,6 +173,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     before = solutions.copy()
     try:
         result = domain.evaluate(solutions, seeds)
+    except BadInput:  # it names what is wrong already
+        raise
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise BadInput(
