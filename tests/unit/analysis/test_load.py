@@ -61,7 +61,7 @@ def test_a_run_is_also_found_by_its_id_and_by_its_name_in_a_sweep(invented, main
     wide = invented.ids["wide", 1]
     assert load(wide, invented.results).path == invented.runs / wide
     assert load("wide, seed 1", invented.results).path == invented.runs / wide
-    with refused("wide, seed 9", invented.results):
+    with refused("'wide, seed 9'", "'wide, seed ", invented.results):
         load("wide, seed 9", invented.results)
     with refused(f"'{wide}'"):  # the nearest
         load(wide.replace("-0123", "-0124"), invented.results)

@@ -143,6 +143,10 @@ def test_an_emitter_that_takes_no_fields_receives_none(plugins, tmp_path):
     run = load(compute_run({**LANDER, "algorithm": emitters}, tmp_path / "out"))
     assert "evaluation_seed" not in run.arrays
     assert same(run.replay(run.best()), run.best())
+    emitters["archive"] = {"type": "proximity"}  # it has no history
+    run = load(compute_run({**LANDER, "algorithm": emitters}, tmp_path / "without"))
+    with refused(run.best().row, run.path, "qdsweep check --algorithm"):
+        run.replay(run.best())
 
 
 def test_at_finds_the_cell_or_names_the_nearest(runs):

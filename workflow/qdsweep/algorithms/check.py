@@ -19,7 +19,7 @@ import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.algorithms.base import SEED, Algorithm, Candidates
-from qdsweep.algorithms.own import raised
+from qdsweep.algorithms.own import raised, takes_fields
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
@@ -115,8 +115,6 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> s
 
 
 def _no_seeds(experiment: Experiment) -> str:
-    from qdsweep.algorithms.ribs.algorithm import takes_fields
-
     algorithm = experiment.algorithm
     groups = algorithm.emitters if isinstance(algorithm, Composition) else []
     without = ", ".join(group.type for group in groups if not takes_fields(group))

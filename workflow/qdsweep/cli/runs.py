@@ -344,7 +344,7 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
     warning = check_algorithm(experiment, trace_elsewhere(experiment))
     print(f"{arguments.algorithm}: fit for use ({experiment.domain.name})")
     if warning:
-        print(f"  but {warning}")
+        print(f"Warning: {warning}")
     return 0
 
 

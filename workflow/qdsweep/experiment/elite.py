@@ -29,8 +29,8 @@ class Elite:
         solution: ``(d,)`` parameters.
         objective: The objective, in the domain's own scale.
         measures: ``(m,)`` measures.
-        evaluation_seed: The seed of its evaluation. It is None in a run of an earlier release; use
-            `Run.seed_of` there.
+        evaluation_seed: The seed of its evaluation. It is None in a run of an earlier release, or
+            of an own algorithm that does not keep it; use `Run.seed_of` there.
         fields: Name -> value of its other fields, which come from the domain.
     """
 

@@ -319,8 +319,9 @@ class Run:
     def seed_of(self, elite: Elite) -> int:
         """Returns the seed of an elite's evaluation.
 
-        Earlier releases did not store it. In their runs, the history has the elite's iteration, and
-        the seed is the one of this iteration that gives the elite's objective and measures.
+        Earlier releases did not store it, and some own algorithms do not keep it. The history of
+        such a run has the elite's iteration. The seed is the one of this iteration that gives the
+        elite's objective and measures.
 
         Args:
             elite: An elite of this run.
@@ -339,8 +340,10 @@ class Run:
             seeds = seeds[(result.objective == elite.objective) & same_measures]
         if not len(seeds):
             raise BadInput(
-                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: an earlier "
-                "release started the run and did not store it, and its history does not contain it"
+                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: archive.npz "
+                "does not store it, and history.npz does not lead to it. Causes: your own "
+                "algorithm does not keep it (`qdsweep check --algorithm` prints the remedy), or an "
+                "earlier release started the run"
             )
         return int(seeds[0])
 
@@ -392,18 +395,18 @@ def _find(name: str, results: Results) -> Path:
     """Returns the folder of the run with an id, or with a name in the table of a sweep."""
     if (folder := results.run(name).path).exists():
         return folder
-    planned = (
+    planned = [
         (run, sweep.name) for sweep in results.known_sweeps() for run in read_plan(sweep).runs()
-    )
+    ]
     ids = {run.id: sweep for run, sweep in planned if run.label == name}
     if len(ids) == 1:
         return results.run(*ids).path
     if ids:
         which = ", ".join(f"{run} (sweep {sweep})" for run, sweep in ids.items())
         raise BadInput(f"{name!r} is the name of several runs. Give the id of one: {which}")
-    known = [run.name for run in results.known_runs()]
+    known = [*(run.label for run, _ in planned), *(run.name for run in results.known_runs())]
     raise BadInput(
-        f"{name!r} is not a run: there is no such folder, id or name in {results.path}. "
+        f"{name!r} is not a run: there is no such folder, id or name in {results.path}; "
         f"{nearest(name, known)}runs.tsv of a sweep lists the ids of its runs"
     )
 
