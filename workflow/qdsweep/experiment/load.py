@@ -443,11 +443,11 @@ def load_elites(name: str, results: str | PathLike[str] = "results") -> "pd.Data
         results: The folder of the results.
 
     Returns:
-        A table with one row per elite: the swept parameters and the id of its run, as in
-        `load_sweep`, and the columns of `Run.elites`, with its row first. An elite's column whose
-        name is also that of a swept parameter ends in `_elite`. The elites are those at the end of
-        each run, which is later than the sweep's budget if that was lowered. Runs without results
-        have no rows.
+        A table with one row per elite. It has the swept parameters and the id of its run, as
+        `load_sweep`, then its row and the columns of `Run.elites`. An elite's column whose name is
+        also that of a swept parameter ends in `_elite`. The elites are those at the end of each
+        run, which is later than the sweep's budget if that was lowered. Runs without results have
+        no rows.
 
     Raises:
         BadInput: There is no such sweep, or it has no tables yet.
