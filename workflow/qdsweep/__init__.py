@@ -1,16 +1,16 @@
 """Parameter sweeps of distributed Quality-Diversity experiments.
 
 From Python:
-    >>> from qdsweep import load, load_sweep
-    >>> run = load("results/runs/ID")  # doctest: +SKIP
-    >>> run.archive, run.metrics, run.config  # doctest: +SKIP
+    >>> from qdsweep import load, load_elites, load_sweep
+    >>> run = load("ID")  # doctest: +SKIP
+    >>> run.archive, run.elites(), run.metrics, run.config  # doctest: +SKIP
     >>> run.replay(run.best())  # doctest: +SKIP
-    >>> load_sweep("demo")  # doctest: +SKIP
+    >>> load_sweep("demo"), load_elites("demo")  # doctest: +SKIP
 """
 
 from typing import Any
 
-__all__ = ["Elite", "Run", "load", "load_sweep"]
+__all__ = ["Elite", "Run", "load", "load_elites", "load_sweep"]
 
 
 def __getattr__(name: str) -> Any:

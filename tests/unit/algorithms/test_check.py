@@ -30,6 +30,35 @@ def test_what_is_sound_is_fit_for_use(name):
     check_algorithm(small_experiment(name, None, {}, "--set"))
 
 
+TERSE = """
+from ribs.emitters import GaussianEmitter
+
+
+class Terse(GaussianEmitter):
+    def __init__(self, archive, x0, batch_size, seed):
+        super().__init__(archive, sigma=1.0, x0=x0, batch_size=batch_size, seed=seed)
+
+    def tell(self, solution, objective, measures, add_info):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("terse:Terse", ("terse:Terse", "tell", "**fields", "evaluation_seed")),
+        ("lab:make", ("evaluation_seed", "extra_fields")),  # its archive has no such field
+        ("annealed:Annealed", ()),
+    ],
+)
+def test_elites_without_their_seeds_are_named(plugins, capsys, name, names):
+    plugins("terse", TERSE)
+    assert main(["check", "--algorithm", name]) == 0
+    printed = capsys.readouterr().out
+    names_all(printed, name, *names)
+    assert names or "evaluation_seed" not in printed
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_learner_resumes_from_a_pickle_between_any_two_calls(name):
     short = SHORT if name == "ppo" else {}

@@ -5,10 +5,14 @@ import shutil
 
 import numpy as np
 import pytest
-from inventing import ITERATIONS
+from inventing import ITERATIONS, SEEDS, write_plan
 from refusals import refused
 
-from qdsweep.experiment.load import load, load_sweep
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.experiment.load import load, load_elites, load_sweep
+from qdsweep.records.paths import Results
+
+RUNS = [(name, seed) for name in ("wide", "narrow") for seed in SEEDS]
 
 
 @pytest.mark.parametrize("name", ["wide", "cvt", "sliding", "proximity", "line", "cube"])
@@ -51,3 +55,63 @@ def test_load_sweep(invented, main):
     assert len(load_sweep("main", invented.results)) == 6
     with refused("other", "main"):
         load_sweep("other", invented.results)
+
+
+def test_a_run_is_also_found_by_its_id_and_by_its_name_in_a_sweep(invented, main):
+    wide = invented.ids["wide", 1]
+    assert load(wide, invented.results).path == invented.runs / wide
+    assert load("wide, seed 1", invented.results).path == invented.runs / wide
+    with refused("'wide, seed 9'", "'wide, seed ", invented.results):
+        load("wide, seed 9", invented.results)
+    with refused(f"'{wide}'"):  # the nearest
+        load(wide.replace("-0123", "-0124"), invented.results)
+
+
+def test_a_name_of_several_runs_lists_their_ids(invented, tmp_path):
+    ids = [invented.ids[name, 1] for name in ("wide", "narrow")]
+    for name, run in zip(("first", "second"), ids, strict=True):
+        write_plan(tmp_path, name, ["sigma", "seed"], [({"sigma": 1, "seed": 1}, run, 30, None)])
+    with refused("first", "second", *ids):
+        load("sigma 1, seed 1", tmp_path)
+
+
+def test_the_elites_of_a_sweep_are_a_table(invented, main):
+    table = load_elites("main", invented.results)
+    swept = ["algorithm", "seed", "id"]
+    named = ["row", "index", "objective", "sum 1", "sum 2", "objective_std"]
+    assert list(table) == [*swept, *named]
+    assert len(table) == sum(len(invented.archives[name, seed]) for name, seed in RUNS)
+    for name, seed in RUNS:
+        ours = table[(table["algorithm"] == name) & (table["seed"] == seed)]
+        run = load(invented.ids[name, seed], invented.results)
+        assert (ours["id"] == run.path.name).all()
+        assert np.array_equal(ours["objective"], run.arrays["objective"])
+        assert np.array_equal(ours[["sum 1", "sum 2"]], run.arrays["measures"])
+        assert run.elite(ours["row"].iloc[-1]).objective == ours["objective"].iloc[-1]
+
+
+def test_of_a_sweep_with_gaps_the_elites_of_finished_runs_are_a_table(invented, tmp_path):
+    """A run that rows share counts once. Runs with other measures have other columns."""
+    results = Results(tmp_path)
+    results.runs.symlink_to(invented.runs)
+    rows = [
+        (
+            {"objective": kind, "iterations": budget},
+            invented.ids.get((kind, 1), "gone"),
+            budget,
+            None,
+        )
+        for kind, budget in (("wide", 10), ("wide", 30), ("line", 30), ("lost", 30))
+    ]
+    sweep = write_plan(tmp_path, "gaps", ["objective", "iterations"], rows)
+    aggregate(sweep, invented.runs)
+    table = load_elites("gaps", tmp_path)
+    assert list(table)[:3] == ["objective", "iterations", "id"]
+    assert set(zip(table["objective"], table["iterations"], strict=True)) == {
+        ("wide", 30),
+        ("line", 30),
+    }
+    counts = table.groupby("objective")[["objective_elite", "sum 1", "sum 2"]].count()
+    wide, line = (len(invented.archives[name, 1]) for name in ("wide", "line"))
+    assert counts.loc["wide"].tolist() == [wide, wide, wide]
+    assert counts.loc["line"].tolist() == [line, line, 0]

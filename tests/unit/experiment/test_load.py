@@ -143,20 +143,25 @@ def test_an_emitter_that_takes_no_fields_receives_none(plugins, tmp_path):
     run = load(compute_run({**LANDER, "algorithm": emitters}, tmp_path / "out"))
     assert "evaluation_seed" not in run.arrays
     assert same(run.replay(run.best()), run.best())
+    emitters["archive"] = {"type": "proximity"}  # it has no history
+    run = load(compute_run({**LANDER, "algorithm": emitters}, tmp_path / "without"))
+    with refused(run.best().row, run.path, "qdsweep check --algorithm"):
+        run.replay(run.best())
 
 
 def test_at_finds_the_cell_or_names_the_nearest(runs):
     run = runs("lander")
-    for elite in some(run):
-        assert run.at(elite.measures).row == elite.row
-    taken = set(run.arrays["index"].tolist())
     low, high = np.array(run.summary["archive"]["ranges"]).T
+    for elite in some(run):
+        assert run.at(np.clip(elite.measures, low, high)).row == elite.row
+    taken = set(run.arrays["index"].tolist())
     centres = [
         low + (np.array([x, y]) + 0.5) / 10 * (high - low) for x in range(10) for y in range(10)
     ]
     empty = next(point for cell, point in enumerate(centres) if cell not in taken)
     distance = (np.square((run.arrays["measures"] - empty) / (high - low))).sum(axis=1)
-    nearest = ",".join(f"{value:.4g}" for value in run.elite(int(distance.argmin())).measures)
+    nearest = np.clip(run.elite(int(distance.argmin())).measures, low, high)
+    nearest = ",".join(f"{value:.4g}" for value in nearest)
     with refused("impact x-position", nearest):
         run.at(empty)
     with refused(2, "impact x-position"):
@@ -166,6 +171,48 @@ def test_at_finds_the_cell_or_names_the_nearest(runs):
     assert run.domain.measures.keys() == {"impact x-position", "impact y-velocity"}
     without = runs("no cells")
     assert without.at(without.best().measures).objective == without.best().objective
+    assert without.at([50.0, -1.0])  # no cells, so no edge
+
+
+def test_a_point_outside_the_ranges_is_not_the_cell_at_the_edge(runs):
+    run = runs("lander")
+    with refused("impact x-position", 1.5, "-1 to 1", "1.0,-0.123456789"):
+        run.at([1.5, -0.123456789])
+    with refused("impact y-velocity", 0.25, "-3 to 0", "0.5,0.0"):
+        run.at([0.5, 0.25])
+
+
+def test_elites_are_a_table_with_the_names_of_the_measures(runs):
+    run = runs("result archive, three episodes")
+    table = run.elites()
+    names = ["final position [m]", "range of velocity [m/s]"]
+    assert list(table) == ["index", "objective", *names, "objective_std", "evaluation_seed"]
+    assert len(table) == run.summary["num_elites"]
+    assert np.array_equal(table[names], run.arrays["measures"])
+    best = run.elite(table["objective"].idxmax())
+    assert best.row == run.best().row
+    assert best.objective == table["objective"].max()
+    row = table.loc[best.row]
+    assert (row["index"], row["objective_std"]) == (best.index, best.fields["objective_std"])
+    assert "observation_mean" not in runs("pole").elites()  # it has a number per component
+
+
+def test_an_elites_column_with_a_taken_name_gets_another(plugins, tmp_path):
+    plugins(
+        "clashing",
+        "from qdsweep.domains.base import Evaluation\n\n\n"
+        "class Clashing:\n"
+        "    solution_dim, objective_range, fields = 2, (-9, 9), {'reach': ()}\n"
+        "    measures = {'objective': (-3, 3), 'reach': (-3, 3)}\n\n"
+        "    def evaluate(self, solutions, seeds):\n"
+        "        fields = {'reach': 0 * solutions[:, 0]}\n"
+        "        return Evaluation(solutions[:, 0], solutions, fields)\n",
+    )
+    run = load(compute_run({**GRID, "domain": "clashing:Clashing"}, tmp_path / "out"))
+    named = ["index", "objective", "objective_elite", "reach", "reach_elite", "evaluation_seed"]
+    table = run.elites()
+    assert list(table) == named
+    assert np.array_equal(table[["objective_elite", "reach"]], run.arrays["measures"])
 
 
 def test_what_a_learner_had_learned_is_asked_for(runs):
@@ -189,7 +236,7 @@ def test_where_numpy_came_first_a_process_has_the_settings(runs):
 
 
 def test_the_package_lists_what_there_is():
-    assert {"load", "load_sweep", "Run", "Elite"} <= set(dir(qdsweep))
+    assert {"load", "load_sweep", "load_elites", "Run", "Elite"} <= set(dir(qdsweep))
     assert all(getattr(qdsweep, name) for name in dir(qdsweep))
     code = "import sys, qdsweep; dir(qdsweep); print(len([m for m in sys.modules if 'numpy' in m]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

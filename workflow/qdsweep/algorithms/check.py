@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
-from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.base import SEED, Algorithm, Candidates
+from qdsweep.algorithms.own import takes_fields
+from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import find_preset, read_yaml
@@ -62,7 +64,7 @@ def first_trace(experiment: Experiment) -> Trace:
     return _Check(experiment).run(lambda algorithm: algorithm)
 
 
-def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> None:
+def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> str:
     """Checks that an algorithm keeps the contract of `Algorithm` in some iterations.
 
     The algorithm can be made, and its solutions have the right shapes. Two runs of a seed are
@@ -72,6 +74,9 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> N
     Args:
         experiment: The experiment; a small batch suffices.
         elsewhere: The iterations in another process, see `trace_elsewhere`.
+
+    Returns:
+        A warning that elites may not replay, with the remedy; empty if they do.
 
     Raises:
         BadInput: The contract is broken; the message has the reason and the line of code.
@@ -106,6 +111,23 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> N
         "state that is not in its attributes (np.random, random, variables of the module or "
         "class), a __getstate__ that leaves something out",
     )
+    return "" if check.keeps_seeds else _no_seeds(experiment)
+
+
+def _no_seeds(experiment: Experiment) -> str:
+    algorithm = experiment.algorithm
+    groups = algorithm.emitters if isinstance(algorithm, Composition) else []
+    without = ", ".join(group.type for group in groups if not takes_fields(group))
+    return (
+        f"its elites have no {SEED}, so `run.replay` and `qdsweep rollout` may not find the seed "
+        "of an elite. "
+        + (
+            f"Add **fields to the parameters of `tell` in {without}"
+            if without
+            else "Make the archive with `extra_fields`, and add the seeds of each batch to it "
+            "(docs/plugins.md)"
+        )
+    )
 
 
 class _Check:
@@ -114,6 +136,7 @@ class _Check:
         self.name = experiment.algorithm.name
         import_plugins(experiment)
         self.domain: Domain = make_domain(experiment.domain, experiment.seed)
+        self.keeps_seeds = False
 
     def first_batch(self) -> None:
         """Makes the algorithm, asks it once, and pickles it before and after that."""
@@ -194,6 +217,7 @@ class _Check:
                 f"{self.name}: metrics lacks {', '.join(lacks)} (None marks an undefined value)"
             )
         rows = self._call("archive.rows", algorithm.archive.rows)
+        self.keeps_seeds = SEED in rows
         lengths = {key: len(values) for key, values in rows.items()}
         lacks = [key for key in ("objective", "measures", "solution") if key not in rows]
         if lacks or len(set(lengths.values())) > 1:

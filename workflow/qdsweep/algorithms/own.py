@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from qdsweep.algorithms.base import Fields
+from qdsweep.config.emitters import EmitterKind, PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.plugin import load_plugin
@@ -25,6 +26,15 @@ def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dic
         "qd_score_offset": domain.objective_range[0],
         "extra_fields": fields,
     }
+
+
+def takes_fields(group: EmitterKind) -> bool:
+    """Returns whether `tell` of a group's emitters takes further fields."""
+    if not isinstance(group, PluginEmitter):
+        return True
+    tell = getattr(load_plugin(group.type), "tell", None)
+    parameters = [] if tell is None else inspect.signature(tell).parameters.values()
+    return any(each.kind is each.VAR_KEYWORD for each in parameters)
 
 
 def call_own(

@@ -341,8 +341,10 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
     experiment = small_experiment(
         arguments.algorithm, arguments.domain, overrides(arguments.set), "--set"
     )
-    check_algorithm(experiment, trace_elsewhere(experiment))
+    warning = check_algorithm(experiment, trace_elsewhere(experiment))
     print(f"{arguments.algorithm}: fit for use ({experiment.domain.name})")
+    if warning:
+        print(f"Warning: {warning}")
     return 0
 
 

@@ -338,8 +338,9 @@ class Gymnasium(PolicyDomain):
 
     @property
     def own_parts(self) -> dict[str, Any]:
-        """The user's wrappers."""
-        return {f"domain.wrappers.{n}": w for n, w in enumerate(self.wrappers) if ":" in w.type}
+        """The wrappers and the functions of measures that are the user's."""
+        wrappers = {f"domain.wrappers.{n}": w for n, w in enumerate(self.wrappers) if ":" in w.type}
+        return wrappers | super().own_parts
 
     @property
     def packages(self) -> tuple[str, ...]:

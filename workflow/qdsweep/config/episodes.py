@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from qdsweep.config.base import Interval, Model
+from qdsweep.config.base import TARGET, Interval, Model
 from qdsweep.errors import BadInput
 
 
@@ -54,24 +54,31 @@ _LABELS = {
 
 
 class Measure(Model):
-    """A measure of an episode. It leaves out the observation that `reset` returns."""
+    """A measure of an episode. Only your own function gets the observation of `reset`."""
 
-    measure: Literal[
-        "mean_observation",
-        "min_observation",
-        "max_observation",
-        "range_observation",
-        "final_observation",
-        "fraction_above",
-        "contact",
-        "mean_action",
-        "mean_abs_action",
-        "episode_length",
-    ] = Field(
+    # Every part of the user's has a `type` and `arguments`. A function gets only the episode.
+    arguments: ClassVar[dict[str, Any]] = {}
+
+    measure: (
+        Literal[
+            "mean_observation",
+            "min_observation",
+            "max_observation",
+            "range_observation",
+            "final_observation",
+            "fraction_above",
+            "contact",
+            "mean_action",
+            "mean_abs_action",
+            "episode_length",
+        ]
+        | Annotated[str, Field(pattern=TARGET)]
+    ) = Field(
         description=(
             "the measured quantity. `fraction_above` is the share of steps with the component "
             "above `threshold`. `contact` (MuJoCo, PyBullet) is the share of steps at whose end "
-            "`geom` touches the floor. `episode_length` is the number of steps (Atari: frames)"
+            "`geom` touches the floor. `episode_length` is the number of steps (Atari: frames). "
+            "`module:function` is your own function of an Episode, which returns one number"
         )
     )
     component: int | None = Field(
@@ -101,8 +108,20 @@ class Measure(Model):
     )
 
     @property
+    def is_own(self) -> bool:
+        """Whether it is a function of the user's."""
+        return ":" in self.measure
+
+    @property
+    def type(self) -> str:
+        """The `module:function` of such a function."""
+        return self.measure
+
+    @property
     def label(self) -> str:
         """The measure's name in tables and on axes."""
+        if self.is_own:
+            return self.name or self.measure.partition(":")[2].replace("_", " ")
         return self.name or _LABELS[self.measure].format(
             component=self.component, threshold=self.threshold, geom=self.geom
         )
@@ -110,7 +129,10 @@ class Measure(Model):
     @model_validator(mode="after")
     def _check_arguments(self) -> "Measure":
         for key, needed in (
-            ("component", self.measure not in ("episode_length", "contact")),
+            (
+                "component",
+                not self.is_own and self.measure not in ("episode_length", "contact"),
+            ),
             ("threshold", self.measure == "fraction_above"),
             ("geom", self.measure == "contact"),
         ):
@@ -289,6 +311,12 @@ class PolicyDomain(DomainConfig):
     step: float = Field(
         default=0.5, gt=0, description="standard deviation of a typical mutation [weight units]"
     )
+
+    @property
+    def own_parts(self) -> dict[str, Any]:
+        """The measures that are functions of the user's."""
+        measures: list[Measure] = self.measures  # type: ignore[attr-defined]
+        return {f"domain.measures.{n}": own for n, own in enumerate(measures) if own.is_own}
 
     @property
     def measure_dim(self) -> int:

@@ -13,6 +13,7 @@ from qdsweep.domains.base import (
     CUT,
     GOES_ON,
     TERMINATED,
+    Episode,
     Evaluation,
     Exploration,
     Floats,
@@ -23,6 +24,7 @@ from qdsweep.domains.episodes import (
     check_components,
     episode_fields,
     evaluate_episodes,
+    load_own_measures,
     measure_episode,
 )
 from qdsweep.domains.experience import join_records
@@ -105,6 +107,7 @@ class AtariGame:
         )
         self._actions = make_actions(spaces.Discrete(len(self._buttons)), game.game)
         check_components(game.measures, game.game, _BYTES, len(self._buttons))
+        self._own_measures = load_own_measures(game.measures)
         self._eyes = (Screens if on_screen else _Memory)(self._emulator, game.frame_skip)
         self._precision = np.float32 if on_screen else np.float64
         self._policy: Policy | ConvolutionalPolicy
@@ -202,9 +205,10 @@ class AtariGame:
         return _Episode(memory[: len(actions) + 1], actions, rewards, frames, is_cut)
 
     def _measure(self, played: _Episode) -> list[float]:
-        actions = self._actions.vectors(played.actions)
+        actions, rewards = self._actions.vectors(played.actions), np.array(played.rewards, float)
+        episode = Episode(played.memory, actions, rewards, [])
         measures = self._game.measures
-        return measure_episode(measures, played.memory[1:], actions, (), played.frames)
+        return measure_episode(measures, episode, self._own_measures, length=played.frames)
 
     def _record(self, played: _Episode) -> Record:
         ends = np.full(len(played.rewards), GOES_ON, dtype=np.uint8)

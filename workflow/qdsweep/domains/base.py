@@ -30,6 +30,31 @@ class Record(NamedTuple):
     ends: NDArray[np.uint8]
 
 
+class Episode(NamedTuple):
+    """A played episode of t steps, for your own measure (`measure: module:function`).
+
+    Its arrays are read-only.
+
+    Attributes:
+        observations: ``(t + 1, o)`` float64, the observation of `reset`, then one after each step.
+            Atari: uint8, the memory before the first decision and after each one.
+        actions: ``(t, a)`` float64, as passed to the environment; discrete ones are one-hot.
+        rewards: ``(t,)`` float64, the reward of each step.
+        infos: The `info` of each step, without the one of `reset`. Atari has none.
+
+    Example:
+        The share of steps with a positive reward::
+
+            def rewarded(episode):
+                return np.mean(episode.rewards > 0)
+    """
+
+    observations: NDArray[Any]
+    actions: Floats
+    rewards: Floats
+    infos: list[dict[str, Any]]
+
+
 class Exploration(NamedTuple):
     """How the policies of some rows deviate from their networks, to try other actions.
 

@@ -1,16 +1,20 @@
 """Evaluations that average over episodes, and the measures of gymnasium tasks."""
 
-from collections.abc import Callable, Sequence
+import math
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdsweep.config.episodes import Measure
-from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.config.plugin import load_function
+from qdsweep.domains.base import Episode, Evaluation, Floats, Seeds
 from qdsweep.errors import BadInput
 
 Rollout = Callable[[Floats, int], list[float]]
+# `module:function` -> that function of the user's, whose result is a measure.
+OwnMeasures = Mapping[str, Callable[[Episode], Any]]
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
@@ -96,33 +100,57 @@ def check_components(
             )
 
 
+def load_own_measures(measures: Sequence[Measure]) -> OwnMeasures:
+    """Imports the user's functions among measures.
+
+    Raises:
+        BadInput: A module or function is missing; the message names the measure.
+    """
+    functions = {}
+    for number, measure in enumerate(measures):
+        if measure.is_own:
+            try:
+                functions[measure.measure] = load_function(measure.measure)
+            except BadInput as error:
+                raise BadInput(f"domain.measures.{number} = {error}") from error
+    return functions
+
+
 def measure_episode(
     measures: Sequence[Measure],
-    observations: NDArray[Any],
-    actions: Floats,
-    touching: Sequence[frozenset[str]],
+    episode: Episode,
+    own: OwnMeasures,
+    touching: Sequence[frozenset[str]] = (),
     length: int | None = None,
 ) -> list[float]:
     """Returns the measures of an episode.
 
     Args:
         measures: The measures.
-        observations: ``(T, o)`` observations, one after each step.
-        actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
+        episode: The episode, of T steps.
+        own: The user's functions among the measures.
         touching: T sets of names, those of the geoms that touch the floor after each step.
         length: Steps of the episode; None for T.
+
+    Raises:
+        BadInput: A function of the user's does not return one finite number.
     """
-    length = len(observations) if length is None else length
-    return [_value(measure, observations, actions, touching, length) for measure in measures]
+    length = len(episode.actions) if length is None else length
+    for array in episode[:3] if own else ():  # further measures and learners read them, too
+        array.flags.writeable = False
+    return [_value(measure, episode, own, touching, length) for measure in measures]
 
 
 def _value(
     measure: Measure,
-    observations: NDArray[Any],
-    actions: Floats,
+    episode: Episode,
+    own: OwnMeasures,
     touching: Sequence[frozenset[str]],
     length: int,
 ) -> float:
+    if measure.is_own:
+        return _own_value(measure.measure, own[measure.measure](episode))
+    observations, actions = episode.observations[1:], episode.actions
     if measure.measure == "contact":
         return sum(measure.geom in names for names in touching) / len(touching)
     if measure.measure == "episode_length":
@@ -132,3 +160,14 @@ def _value(
     statistic, kind = measure.measure.rsplit("_", 1)
     source = actions if kind == "action" else observations
     return float(_STATISTICS[statistic](source[:, measure.component]))
+
+
+def _own_value(target: str, result: Any) -> float:
+    is_scalar = isinstance(result, np.generic | np.ndarray) and result.ndim == 0
+    value = result.item() if is_scalar else result
+    if isinstance(value, int | float) and math.isfinite(value):
+        return float(value)
+    raise BadInput(
+        f"domain.measures: {target} returns {reprlib.repr(result)}. A measure must be one finite "
+        "number per episode"
+    )

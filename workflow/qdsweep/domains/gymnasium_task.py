@@ -16,6 +16,7 @@ from qdsweep.domains.base import (
     CUT,
     GOES_ON,
     TERMINATED,
+    Episode,
     Evaluation,
     Exploration,
     Floats,
@@ -26,6 +27,7 @@ from qdsweep.domains.episodes import (
     check_components,
     episode_fields,
     evaluate_episodes,
+    load_own_measures,
     measure_episode,
 )
 from qdsweep.domains.experience import join_records
@@ -169,6 +171,7 @@ class GymnasiumTask:
         size, self._vector = make_vector(env.observation_space, task.env)
         self._actions = make_actions(env.action_space, task.env)
         check_components(task.measures, task.env, size, self._actions.size)
+        self._own_measures = load_own_measures(task.measures)
         self._ground = make_ground(env, task)
         self._policy = Policy(task.policy, size, self._actions.size)
         is_reusable = type(env).__module__.startswith(_KEPT)  # a wrapper has another module
@@ -247,8 +250,8 @@ class GymnasiumTask:
     ) -> tuple[list[float], _Episode]:
         env = self._env or self._make()
         network, choose = self._policy.network(solution), choice.action
-        ground, limit = self._ground, self._limit
-        total, seen, done, rewards, touching = 0.0, [], [], [], []
+        ground, limit, own = self._ground, self._limit, self._own_measures
+        total, seen, done, rewards, touching, infos = 0.0, [], [], [], [], []
         raw = self._reset(env, seed)
         ended = False
         while not ended:
@@ -257,12 +260,14 @@ class GymnasiumTask:
             if normalizer is not None:
                 observation = normalizer(observation)
             action = choose(network(observation))
-            raw, reward, terminated, truncated, _ = env.step(action)
+            raw, reward, terminated, truncated, info = env.step(action)
             rewards.append(float(reward))
             total += rewards[-1]
             done.append(action)
             if ground is not None:
                 touching.append(ground(env))
+            if own:
+                infos.append(dict(info))  # an env may reuse it
             ended = terminated or truncated or len(done) == limit
         seen.append(self._vector(raw))
         if env is not self._env:
@@ -278,6 +283,7 @@ class GymnasiumTask:
         if np.isnan(observations[:-1]).any():  # the last one may be the reason for the end
             step = int(np.isnan(observations).any(axis=1).argmax())
             raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
-        measures = measure_episode(self._task.measures, observations[1:], actions, touching)
+        episode = Episode(observations, actions, np.array(rewards), infos)
+        measures = measure_episode(self._task.measures, episode, own, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
-        return [total, *measures], _Episode(observations, learned, np.array(rewards), ends)
+        return [total, *measures], _Episode(observations, learned, episode.rewards, ends)

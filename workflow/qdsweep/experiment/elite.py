@@ -29,8 +29,8 @@ class Elite:
         solution: ``(d,)`` parameters.
         objective: The objective, in the domain's own scale.
         measures: ``(m,)`` measures.
-        evaluation_seed: The seed of its evaluation. It is None in a run of an earlier release; use
-            `Run.seed_of` there.
+        evaluation_seed: The seed of its evaluation. It is None in a run of an earlier release, or
+            of an own algorithm that does not keep it; use `Run.seed_of` there.
         fields: Name -> value of its other fields, which come from the domain.
     """
 
@@ -140,12 +140,14 @@ def describe_nearest(arrays: Arrays, point: Floats, ranges: list[tuple[float, fl
     Args:
         arrays: The arrays of archive.npz.
         point: ``(m,)`` measures.
-        ranges: The measures' ranges, which are the units of the distance.
+        ranges: The measures' ranges, which are the units of the distance. Measures outside of them
+            are shown at the edge, where `Run.at` finds the elite.
     """
-    widths = np.array([high - low for low, high in ranges])
-    distance = np.square((arrays["measures"] - point) / widths).sum(axis=1)
+    low, high = np.array(ranges).T
+    distance = np.square((arrays["measures"] - point) / (high - low)).sum(axis=1)
     return "; ".join(
-        f"{said(arrays['measures'][row])} (objective {arrays['objective'][row]:.6g})"
+        f"{said(np.clip(arrays['measures'][row], low, high))} "
+        f"(objective {arrays['objective'][row]:.6g})"
         for row in np.argsort(distance, kind="stable")[:3]
     )
 

@@ -1,9 +1,11 @@
-"""Loads results in Python: a run with its pyribs archive, or the table of a sweep.
+"""Loads results in Python: a run with its pyribs archive, or the tables of a sweep.
 
->>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
+>>> run = load("lp_sphere-cma_me-s1-0123456789")
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
 >>> run.replay(run.best()).objective
+>>> run.elites()["objective"].describe()
 >>> load_sweep("demo").groupby("algorithm")["norm_qd_score"].mean()
+>>> load_elites("demo").groupby("algorithm")["objective"].max()
 
 Solutions are evaluated as in their run and with its CPU settings, from any Python process.
 """
@@ -20,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import nearest
 from qdsweep.config.imported import is_imported
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
@@ -36,8 +39,10 @@ from qdsweep.experiment.elite import (
 )
 from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
+from qdsweep.records.archive import field_names
 from qdsweep.records.metrics import read_metrics
 from qdsweep.records.paths import Results, RunDir, RunFiles
+from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
 from qdsweep.records.sums import require_as_written
@@ -104,7 +109,7 @@ class Run:
         path: The run's folder.
 
     Example:
-        >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
+        >>> run = load("lp_sphere-cma_me-s1-0123456789")
         >>> elite = run.at([1.0, 2.0])
         >>> bool(run.replay(elite).objective[0] == elite.objective)
         True
@@ -183,6 +188,29 @@ class Run:
         """
         return make_domain(self.experiment.domain)
 
+    def elites(self) -> "pd.DataFrame":
+        """Returns all elites as a table, one row per elite.
+
+        Returns:
+            The columns are `index` (the cell), `objective`, the measures by the domain's names, and
+            each field of one number, such as `evaluation_seed`. If a name is taken, the column ends
+            in `_elite`. The table's index is the elite's row: `run.elite(row).solution` is its
+            solution.
+
+        Example:
+            >>> run.elites().nlargest(3, "objective")
+        """
+        import pandas as pd
+
+        arrays = self.arrays
+        further = [*zip(self._measures, arrays["measures"].T, strict=True)]
+        further += [(name, arrays[name]) for name in field_names(arrays) if arrays[name].ndim == 1]
+        columns = {name: arrays[name] for name in ("index", "objective")}
+        for name, values in further:
+            is_taken = name in columns or name in ("id", "row")  # the others of `load_elites`
+            columns[f"{name}_elite" if is_taken else name] = values
+        return pd.DataFrame(columns).rename_axis("row")
+
     def best(self) -> Elite:
         """Returns the elite with the highest objective, as pyribs' `best_elite`.
 
@@ -197,28 +225,40 @@ class Run:
         In an archive without cells, it is the elite nearest to the point.
 
         Args:
-            measures: ``(m,)`` the point, in the units of the measures. As in pyribs, a point
-                outside the ranges belongs to a cell at the edge.
+            measures: ``(m,)`` the point, in the units of the measures.
 
         Raises:
-            BadInput: The cell is empty, or the point does not have m finite numbers. The message
-                names the nearest elites.
+            BadInput: The cell is empty, and the message names the nearest elites. Or the point does
+                not have m finite numbers. Or it is outside of the ranges, where pyribs returns the
+                elite of a cell at the edge.
         """
         point = np.asarray(measures, dtype=np.float64)
-        names = self.summary["archive"]["measures"]
+        names = self._measures
         if point.shape != (len(names),) or not np.isfinite(point).all():
             raise BadInput(
                 f"{point.tolist()} is not a point of the measure space: give {len(names)} finite "
                 f"numbers, {', '.join(names)}"
             )
+        ranges = self.summary["archive"]["ranges"]
+        if self.summary["archive"]["cells"] is not None:
+            outside = [
+                f"{name} = {value:.6g}, range {low:.6g} to {high:.6g}"
+                for name, value, (low, high) in zip(names, point, ranges, strict=True)
+                if not low <= value <= high
+            ]
+            if outside:
+                edge = ",".join(map(repr, np.clip(point, *np.array(ranges).T).tolist()))
+                raise BadInput(
+                    f"{said(point)} is outside of the archive: {'; '.join(outside)}. The nearest "
+                    f"cell is the one at the edge, at {edge}"
+                )
         if self._count:
             cell = self.archive.index_of_single(point)
             for row in np.flatnonzero(self.arrays["index"] == cell):
                 return self.elite(int(row))
-        ranges = self.summary["archive"]["ranges"]
-        nearest = describe_nearest(self.arrays, point, ranges) or "none, the archive is empty"
+        near = describe_nearest(self.arrays, point, ranges) or "none, the archive is empty"
         raise BadInput(
-            f"the cell at {said(point)} ({', '.join(names)}) has no elite; the nearest: {nearest}"
+            f"the cell at {said(point)} ({', '.join(names)}) has no elite; the nearest: {near}"
         )
 
     def elite(self, row: int) -> Elite:
@@ -279,8 +319,9 @@ class Run:
     def seed_of(self, elite: Elite) -> int:
         """Returns the seed of an elite's evaluation.
 
-        Earlier releases did not store it. In their runs, the history has the elite's iteration, and
-        the seed is the one of this iteration that gives the elite's objective and measures.
+        Earlier releases did not store it, and some own algorithms do not keep it. The history of
+        such a run has the elite's iteration. The seed is the one of this iteration that gives the
+        elite's objective and measures.
 
         Args:
             elite: An elite of this run.
@@ -299,10 +340,19 @@ class Run:
             seeds = seeds[(result.objective == elite.objective) & same_measures]
         if not len(seeds):
             raise BadInput(
-                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: an earlier "
-                "release started the run and did not store it, and its history does not contain it"
+                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: archive.npz "
+                "does not store it, and history.npz does not lead to it. Causes: your own "
+                "algorithm does not keep it (`qdsweep check --algorithm` prints the remedy), or an "
+                "earlier release started the run"
             )
         return int(seeds[0])
+
+    @property
+    def _measures(self) -> list[str]:
+        """The names of the measures. External runs may have none, so they get numbers."""
+        names: list[str] | None = self.summary["archive"]["measures"]
+        count = self.arrays["measures"].shape[1]
+        return names or [f"measure {number}" for number in range(1, count + 1)]
 
     @property
     def _count(self) -> int:
@@ -316,29 +366,49 @@ class Run:
         return worker
 
 
-def load(run_dir: str | PathLike[str]) -> Run:
+def load(run: str | PathLike[str], results: str | PathLike[str] = "results") -> Run:
     """Returns the results of a run.
 
     Args:
-        run_dir: The run's folder, such as `results/runs/ID`.
+        run: The run's folder, its id, or its name in `qdsweep status`, such as `cma_me, seed 1`.
+        results: The folder of the results, for an id or a name.
 
     Returns:
         The run, whose parts are read at their first use.
 
     Raises:
-        BadInput: The folder does not exist, or the run has not written its results yet.
+        BadInput: There is no such run, several runs have the name, or the run has not written its
+            results yet.
 
     Example:
-        >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
+        >>> run = load("lp_sphere-cma_me-s1-0123456789")
         >>> run.archive.stats.coverage
     """
-    path = require(
-        Path(run_dir), "Give the folder of a run, results/runs/ID; runs.tsv of a sweep lists ids."
-    )
+    path = Path(run) if Path(run).exists() else _find(str(run), Results(Path(results)))
     files = RunFiles(path)
     for file in (files.summary, files.config, files.metrics, files.archive):
         require(file, f"{path} is not a finished run: run `snakemake` again to finish it.")
     return Run(path)
+
+
+def _find(name: str, results: Results) -> Path:
+    """Returns the folder of the run with an id, or with a name in the table of a sweep."""
+    if (folder := results.run(name).path).exists():
+        return folder
+    planned = [
+        (run, sweep.name) for sweep in results.known_sweeps() for run in read_plan(sweep).runs()
+    ]
+    ids = {run.id: sweep for run, sweep in planned if run.label == name}
+    if len(ids) == 1:
+        return results.run(*ids).path
+    if ids:
+        which = ", ".join(f"{run} (sweep {sweep})" for run, sweep in ids.items())
+        raise BadInput(f"{name!r} is the name of several runs. Give the id of one: {which}")
+    known = [*(run.label for run, _ in planned), *(run.name for run in results.known_runs())]
+    raise BadInput(
+        f"{name!r} is not a run: there is no such folder, id or name in {results.path}; "
+        f"{nearest(name, known)}runs.tsv of a sweep lists the ids of its runs"
+    )
 
 
 def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataFrame":
@@ -363,3 +433,35 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
     require(sweep.path, f"The known sweeps: {', '.join(known) or 'none'}.")
     require_as_written(sweep.summary, sums=sweep.sums("aggregate"))
     return read_csv(sweep.summary, "Run `snakemake` to write it.")
+
+
+def load_elites(name: str, results: str | PathLike[str] = "results") -> "pd.DataFrame":
+    """Returns the elites of all runs of a sweep as one table.
+
+    Args:
+        name: The sweep's name.
+        results: The folder of the results.
+
+    Returns:
+        A table with one row per elite. It has the swept parameters and the id of its run, as
+        `load_sweep`, then its row and the columns of `Run.elites`. An elite's column whose name is
+        also that of a swept parameter ends in `_elite`. The elites are those at the end of each
+        run, which is later than the sweep's budget if that was lowered. Runs without results have
+        no rows.
+
+    Raises:
+        BadInput: There is no such sweep, or it has no tables yet.
+
+    Example:
+        >>> load_elites("demo").groupby("algorithm")["objective"].describe()
+    """
+    import pandas as pd
+
+    table, folder = load_sweep(name, results), Results(Path(results))
+    swept = table.columns[: table.columns.get_loc("id") + 1]
+    # Rows that differ only in their budget share a run. It belongs to the largest budget.
+    reached = table.dropna(subset="evaluations").sort_values("evaluations", kind="stable")
+    rows = reached.drop_duplicates("id", keep="last").sort_index()[swept]
+    runs = {run: Run(folder.run(run).results.path).elites() for run in rows["id"]}
+    elites = pd.concat(runs, names=["id"]).reset_index()
+    return rows.merge(elites, on="id", suffixes=("", "_elite"))

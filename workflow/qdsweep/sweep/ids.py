@@ -52,9 +52,9 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     domain = experiment.domain
     own = isinstance(domain, Plugin)
     part["domain_version"] = _seen("domain", domain.type, source) if own else domain.version
-    wrappers = {} if own else domain.own_parts
-    if wrappers:
-        part["wrapper_versions"] = [_seen(k, spec.type, source) for k, spec in wrappers.items()]
+    inside = {} if own else domain.own_parts  # wrappers, and functions of measures
+    if inside:
+        part["wrapper_versions"] = [_seen(key, spec.type, source) for key, spec in inside.items()]
     parts = experiment.algorithm.own_parts
     if parts:
         part["emitter_versions"] = [_seen(key, spec.type, source) for key, spec in parts.items()]

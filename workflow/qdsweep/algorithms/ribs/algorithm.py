@@ -1,6 +1,5 @@
 """A composition of pyribs' archives and emitters as an `Algorithm`, and the types of emitters."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -13,14 +12,13 @@ from ribs.emitters.opt import LMMAEvolutionStrategy
 from ribs.schedulers import BanditScheduler, Scheduler
 
 from qdsweep.algorithms.base import SEED, Algorithm, Candidates, archive_fields, spawn_seeds
-from qdsweep.algorithms.own import call_own
+from qdsweep.algorithms.own import call_own, takes_fields
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
 from qdsweep.config import emitters as config
 from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler
 from qdsweep.config.emitters import EmitterKind
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
 
@@ -95,15 +93,6 @@ def change_emitter(emitter: Any, name: str, value: Any) -> None:
         _CHANGES[name](emitter, value)
     else:
         internals.change(emitter, _ATTRIBUTES.get((kind.ribs, name), f"_{name}"), value)
-
-
-def takes_fields(group: config.EmitterKind) -> bool:
-    """Returns whether `tell` of a group's emitters takes further fields."""
-    if not isinstance(group, config.PluginEmitter):
-        return True
-    tell = getattr(load_plugin(group.type), "tell", None)
-    parameters = [] if tell is None else inspect.signature(tell).parameters.values()
-    return any(each.kind is each.VAR_KEYWORD for each in parameters)
 
 
 def wants_gradients(emitter: Any) -> bool:
