@@ -258,8 +258,8 @@ def elites_below_range(summary: "pd.DataFrame") -> str:
         return ""
     return (
         f" {plural(int(below.sum()), 'elite')} in {(below > 0).sum()} of {plural(len(runs), 'run')}"
-        " have an objective below objective_range. They count as negative in the QD score. Set a"
-        " lower end that includes them."
+        " have an objective below objective_range. They count as negative in the QD score. A lower"
+        " end that includes them prevents this."
     )
 
 
