@@ -225,7 +225,7 @@ def test_the_status_survives_damaged_files(copied):
             (results / "runs" / runs[name] / "state/status.json").write_text(status)
         sweep = Results(results).sweep("tiny")
         standings = read_standings(sweep, read_plan(sweep))
-        rows = zip(standings, table(standings, RANK.drawn), strict=True)
+        rows = zip(standings, table(standings, RANK), strict=True)
         shown = {now.run.id: row for now, row in rows}
         for name, state in (("sphere", "finished"), ("slow", "stopped"), ("faulty", "failed")):
             assert shown[runs[name]][1] == state, status
