@@ -129,7 +129,7 @@ class Interrupts(Bare):
         (("map_elits",), 2, ("'map_elites'",)),
         (("elsewhere:Ordered",), 2, ("Ordered", "hash()")),
         (("elsewhere:Abrupt",), 2, ("Abrupt", "0", "os._exit")),
-        (("elsewhere:Interrupts",), 2, ("Interrupts", "-2", "KeyboardInterrupt")),
+        (("elsewhere:Interrupts",), 2, ("Interrupts", "SIGINT", "KeyboardInterrupt")),
     ],
 )
 def test_the_command_runs_it_in_another_process_too(plugins, capsys, words, code, names):

@@ -32,7 +32,7 @@ def nothing_installed(monkeypatch):
 def test_without_the_extra_every_name_is_refused_with_the_command(
     name, tmp_path, nothing_installed
 ):
-    with refused(f"algorithm {name}", "torch", "`make rl`", "`pip install 'qdsweep[rl]'`"):
+    with refused(f"algorithm {name}", "torch", "`make rl`"):
         check_packages({"run": compose("rl_cartpole", {"algorithm": name})}, Results(tmp_path))
 
 

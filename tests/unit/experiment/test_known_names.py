@@ -29,7 +29,7 @@ HURTFUL = [
     ("subprocess", "Popen"),
     ("qdsweep.algorithms.check", "pickle.loads"),
     ("qdsweep.algorithms.own", "call_own"),
-    ("qdsweep.algorithms.ribs.algorithm", "load_plugin"),
+    ("qdsweep.algorithms.own", "load_plugin"),
     ("qdsweep.config.archives", "PluginArchive"),
     ("qdsweep.config.plugin", "load_function"),
     ("qdsweep.experiment.state", "State.__init__.__globals__"),
