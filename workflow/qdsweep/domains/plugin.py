@@ -150,7 +150,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     Shapes must be right and values finite. The results of a solution must have the same bits when
     it is evaluated again or in another batch, and `evaluate` must not change the solutions. A
     jacobian must agree with finite differences. Records must agree with the `actor`, if there is
-    one.
+    one. A `draw` must return lines.
 
     Args:
         domain: The domain, as `make_domain` made it.
@@ -174,11 +174,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     try:
         result = domain.evaluate(solutions, seeds)
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise BadInput(
-            f"{name}.evaluate raised {type(error).__name__}: {error} "
-            f"({place.filename}, line {place.lineno}: {place.line})"
-        ) from error
+        raise _failed(f"{name}.evaluate", error) from error
     whole = _columns(domain, result, batch)
     if not np.array_equal(before, solutions):
         raise BadInput(f"{name}.evaluate changes its argument `solutions`; copy it")
@@ -200,6 +196,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
             _same(name, expected, part, _NEIGHBOURS)
     if callable(getattr(domain, "jacobian", None)):
         _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
+    if hasattr(domain, "draw"):
+        drawn_lines(domain, solutions[0])
     if hasattr(domain, "actor"):
         check_experience(domain, solutions[:_RECORDED_ROWS], seeds[:_RECORDED_ROWS])
     more = min(_SAMPLE, int(_SAMPLE_SECONDS / seconds)) - batch
@@ -210,6 +208,34 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
         seen = _evaluate(domain, further, further_seeds)["measures"]
         measures = np.concatenate([measures, seen])
     return Findings(seconds, batch, measures, dict(domain.measures))
+
+
+def drawn_lines(domain: Any, solution: Floats) -> list[Floats]:
+    """Returns the lines of a domain's `draw(solution)`, each ``(k, 2)`` points.
+
+    Raises:
+        BadInput: The method fails, or returns something else.
+    """
+    name = f"{type(domain).__name__}.draw"
+    try:
+        lines = [np.asarray(line, dtype=np.float64) for line in domain.draw(solution.copy())]
+    except Exception as error:
+        raise _failed(name, error) from error
+    for line in lines:
+        if line.ndim != 2 or line.shape[1] != 2 or not np.isfinite(line).all():
+            raise BadInput(
+                f"{name} returns a line of the shape {line.shape}. Each line should be finite "
+                "numbers of the shape (points, 2)"
+            )
+    return lines
+
+
+def _failed(method: str, error: Exception) -> BadInput:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return BadInput(
+        f"{method} raised {type(error).__name__}: {error} "
+        f"({place.filename}, line {place.lineno}: {place.line})"
+    )
 
 
 def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:
