@@ -1,7 +1,6 @@
 """The command explore, which shows archives on a page."""
 
 import argparse
-import contextlib
 
 from qdsweep.cli.arguments import RESULTS, Add
 from qdsweep.errors import BadInput
@@ -44,6 +43,5 @@ def _explore(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.port < 2**16:
         raise BadInput(f"--port {arguments.port}: give a number from 0 to 65535")
     results = Results(arguments.results)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(choose_runs(results, arguments.names), results, arguments.port))
+    asyncio.run(serve(choose_runs(results, arguments.names), results, arguments.port))
     return 0

@@ -17,9 +17,8 @@ def style() -> str:
 
 
 def script() -> str:
-    """Returns its script, in which all files share one scope."""
-    themes = (_read(f"explore_{theme}.js") for theme in _THEMES)
-    return "\n".join(('"use strict";', "(() => {", *themes, "})();", ""))
+    """Returns its script, a module in which all files share one scope."""
+    return "\n".join(_read(f"explore_{theme}.js") for theme in _THEMES)
 
 
 def _read(name: str) -> str:

@@ -63,19 +63,16 @@ def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
     runs: dict[Path, Shown] = {}
     notes = []
     for name in names:
-        path = Path(name)
-        sweep = next(
-            (s for s in (SweepDir(path), results.sweep(path.name)) if s.plan.exists()), None
-        )
-        run = next((r for r in (path, results.run(name).path) if _is_run(r)), None)
-        if run is not None:
-            mark = place_mark(len(runs))
-            runs.setdefault(run.resolve(), Shown(run, run.name, mark.color, mark.dash))
-        elif sweep is not None:
+        sweeps = (SweepDir(Path(name)), results.sweep(name))
+        folders = (Path(name), results.run(name).path)
+        if sweep := next((sweep for sweep in sweeps if sweep.plan.exists()), None):
             added, note = _of_sweep(sweep, f"{sweep.name}: " if len(names) > 1 else "")
             for shown in added:
                 runs.setdefault(shown.path.resolve(), shown)
             notes += [note] if note else []
+        elif run := next(filter(_is_run, folders), None):
+            mark = place_mark(len(runs))
+            runs.setdefault(run.resolve(), Shown(run, run.name, mark.color, mark.dash))
         else:
             known = [folder.name for folder in (*results.known_sweeps(), *results.known_runs())]
             raise BadInput(

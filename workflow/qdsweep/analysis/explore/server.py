@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hmac
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from qdsweep.analysis.explore.runs import Chosen
 from qdsweep.analysis.explore.studio import PATIENCE, Cache, Studio, Wanted
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import Run, load
+from qdsweep.host.machine import has_avx2
 from qdsweep.records.paths import Results
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -147,7 +149,8 @@ class Packed(Data):
 
     async def answer(self, place: str, digest: str) -> None:
         """Answers with packed insertions."""
-        content = await asyncio.to_thread(pack, self.run_of(place, digest))
+        async with self.settings["packing"]:
+            content = await asyncio.to_thread(pack, self.run_of(place, digest))
         self.set_header("Content-Type", "application/octet-stream")
         self.finish(content)
 
@@ -232,7 +235,7 @@ ROUTES: list[Any] = [
 
 
 async def serve(chosen: Chosen, results: Results, port: int) -> None:
-    """Serves the page until it is interrupted, and prints its address.
+    """Serves the page until a signal ends it, and prints its address.
 
     Args:
         chosen: What it shows.
@@ -257,6 +260,7 @@ async def serve(chosen: Chosen, results: Results, port: int) -> None:
         token=token,
         studio=studio,
         cache=Cache(results),
+        packing=asyncio.Semaphore(2),  # each takes some memory
     )
     HTTPServer(application).add_socket(listener)
     # The part behind # stays in the browser: it is in no request and in no log.
@@ -266,8 +270,12 @@ async def serve(chosen: Chosen, results: Results, port: int) -> None:
         f"{port} {socket.gethostname()}. Ctrl-C ends the page.",
         file=sys.stderr,
     )
+    end = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end.set)
     try:
-        await studio.start(_baseline(load(chosen.runs[0].path)))
-        await asyncio.Event().wait()
+        # The first click need not wait for its imports.
+        await studio.start("avx2" if has_avx2() else "native")
+        await end.wait()
     finally:
         await studio.close()

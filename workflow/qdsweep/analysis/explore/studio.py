@@ -124,13 +124,13 @@ class Studio:
             try:
                 assert process.stdin is not None
                 process.stdin.write(wanted.line)
-                is_first, is_fine = True, True
+                is_first = True
                 while True:
                     kind, content = await _next(process)
                     if is_first and json.loads(content)["number"] != wanted.number:
                         raise ValueError("it answers another request")
                     if kind == b".":
-                        is_at_end, wanted.is_complete = True, is_fine and content == b"\x01"
+                        is_at_end, wanted.is_complete = True, content == b"\x01"
                         break
                     is_first = False
                     yield struct.pack("<I", len(content) + 1) + kind + content
@@ -140,8 +140,11 @@ class Studio:
                 yield note(error="The process that plays the episode has ended.")
             finally:
                 self._current = None
-                if not is_at_end or _memory(process) > MOST_MEMORY:
+                if not is_at_end:
                     await self.close()  # what it still writes belongs to this film
+                elif _memory(process) > MOST_MEMORY:
+                    await self.close()
+                    await self.start(wanted.baseline)  # the next click need not wait for it
 
 
 async def _next(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:

@@ -13,7 +13,7 @@ const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCod
 
 // The address is #token=TOKEN, #RUN/CELL, or both with & between them. The token leaves the address at once.
 function readAddress() {
-  const [, token, link] = location.hash.match(/^#(?:token=([\w-]+))?&?(.*)$/);
+  const [, token, link] = location.hash.match(/^#?(?:token=([\w-]+))?&?(.*)$/);
   if (token) {
     sessionStorage.setItem("token", token);
     history.replaceState(null, "", link ? `#${link}` : location.pathname);

@@ -12,8 +12,8 @@ function layoutOf(space) {
   for (let p = 0; p < cell.length; p++) {
     if (cell[p] < 0) continue;
     const x = p % width, y = (p - x) / width;
-    let place = places.get(cell[p]);
-    if (!place) places.set(cell[p], (place = { n: 0, x: 0, y: 0, left: x, right: x, top: y, bottom: y }));
+    const place = places.get(cell[p]) ?? { n: 0, x: 0, y: 0, left: x, right: x, top: y, bottom: y };
+    places.set(cell[p], place);
     place.n++; place.x += x + 0.5; place.y += y + 0.5;
     place.left = Math.min(place.left, x); place.right = Math.max(place.right, x); place.bottom = y;
   }
@@ -22,7 +22,10 @@ function layoutOf(space) {
 }
 // Measures 1 and 2 span a map. Measures 3 and 4 put maps in columns and rows, 5 and 6 those again, and so on.
 function nested(dims) {
-  if (dims.length === 1) return bars(Int32Array.from({ length: dims[0] }, (_, cell) => cell));
+  if (dims.length === 1) {
+    const wide = Math.ceil(SIDE / dims[0]);  // pixels of a bar
+    return bars(Int32Array.from({ length: wide * dims[0] }, (_, x) => Math.floor(x / wide)));
+  }
   const offsets = [];  // of each measure: index along it -> pixels to the right and up
   let size = [1, 1];
   for (let m = 0; m < dims.length; m += 2) {
@@ -47,7 +50,7 @@ function nested(dims) {
 }
 // One measure: a bar for each cell.
 function bars(columns) {
-  const width = columns.length, height = Math.max(2, Math.round(width / 1.4)), cell = new Int32Array(width * height);
+  const width = columns.length, height = Math.round(width / 1.4), cell = new Int32Array(width * height);
   for (let row = 0; row < height; row++) cell.set(columns, row * width);
   return { width, height, cell, bars: true };
 }

@@ -1,10 +1,12 @@
 // Maps: the state of the page, and one map per run, the colour scale and the learning curves.
 const state = { space: 0, time: 0, hover: -1, run: -1, cell: -1, metric: "QD score", playing: false, hidden: new Set() };
 let index, spaces, colors, archives = [], maps = [];
-let changes = new Set(), pending = 0;
+let changes = new Set(), isPending = false;
 const redraw = (...what) => {  // at most once per frame of the screen
   for (const change of what) changes.add(change);
-  pending ||= requestAnimationFrame(() => { pending = 0; const now = changes; changes = new Set(); draw(now); });
+  if (isPending) return;
+  isPending = true;
+  requestAnimationFrame(() => { const now = changes; isPending = false; changes = new Set(); draw(now); });
 };
 const shown = () => archives.filter((archive) => archive.space === spaces[state.space] && !state.hidden.has(archive.place));
 const longest = () => Math.max(1, ...shown().map((archive) => archive.evaluations.at(-1) ?? 0));

@@ -1,7 +1,7 @@
 // Panel: the elite of a cell, its film, its scores with fresh seeds, and the history of the cell. Then the page itself.
 const HINT = "Move the pointer over a cell, and click it to play its elite. Arrows move, Enter chooses, Space plays.";
 const panel = { lines: null, fresh: null, film: null, stop: null, histories: [] };
-const note = (text) => make("p", { className: "note", textContent: text });
+const note = (text) => make("p", { className: "note", textContent: text.charAt(0).toUpperCase() + text.slice(1) });
 
 async function choose(archive, cell, isAsked = true) {
   const isSame = state.run === archive.place && state.cell === cell;
@@ -20,7 +20,7 @@ async function choose(archive, cell, isAsked = true) {
   redraw("cell");
   if (!measures) { screen.append(note("No elite is in this cell.")); return; }
   fact("objective", number(archive.objective[last], 6));
-  space.measures.forEach((name, m) => fact(name, number(measures[m], 4)));
+  space.measures.forEach((name, m) => { fact(name, number(measures[m], 4)); });
   if (!bottom.hidden) fact("found", `${archive.exact ? "at" : "by"} evaluation ${count(archive.when(last))}`);
   const line = python(archive, cell), address = `${archive.source}/${cell}`;
   side.append(make("h3", { textContent: "From Python" }), make("p", { className: "python" }, make("code", { textContent: line }), copyButton(line)),
@@ -33,7 +33,7 @@ async function choose(archive, cell, isAsked = true) {
     if (record.steps) fact("episode", `${count(record.steps)} steps`);
     if (record.same !== undefined) fact("played again", record.same === null ? "with another seed" : record.same ? "the same score" : "another score");
     if (record.deterministic) seeds.replaceChildren(note("The domain does not depend on seeds."));
-    if (record.fresh) { (panel.fresh ??= []).push(record.fresh); drawSeeds(seeds, archive, last); redraw(); }
+    if (record.fresh) { panel.fresh = [...(panel.fresh ?? []), record.fresh]; drawSeeds(seeds, archive, last); redraw(); }
   };
   try {
     panel.film = new Film(screen, take, (numbers) => drawParameters(values, numbers));
@@ -303,11 +303,10 @@ function listen() {
   for (const element of [root, grid]) new ResizeObserver(() => { spread(); redraw("cell"); }).observe(element);
   addEventListener("resize", () => { spread(); redraw("cell"); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw("time", "cell"));
-  addEventListener("hashchange", follow);
 }
 function follow() {  // the address
   const { token, id, cell } = readAddress(), linked = archives.find((archive) => archive.id === id);
-  if (token && archives.length) location.reload();
+  if (token) { location.reload(); return true; }
   if (!linked || !(cell < linked.space.cells)) return false;
   if (linked.space !== spaces[state.space]) goTo(spaces.indexOf(linked.space));
   choose(linked, cell);
@@ -315,6 +314,7 @@ function follow() {  // the address
 }
 async function start() {
   readAddress();
+  addEventListener("hashchange", follow);
   index = await (await get("index")).json();
   ({ spaces } = index);
   document.title = `${index.title} - qdsweep explore`;
@@ -338,7 +338,8 @@ async function start() {
   side.append(note("Click a cell to play its elite."));
   root.append(head, grid, side, bottom);
   listen();
-  goTo(menu.selectedIndex = spaces.indexOf(archives[0].space));
+  menu.selectedIndex = spaces.indexOf(archives[0].space);
+  goTo(menu.selectedIndex);
   if (!follow()) chooseBest();
   const mapOf = (id) => maps.find((map) => map.archive.id === id);
   globalThis.explore = { archives, state, panel, colors, mapOf };  // for the console of the browser, and for tests
