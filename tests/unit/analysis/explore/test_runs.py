@@ -62,7 +62,7 @@ def test_runs_that_are_not_finished_are_counted(results, tmp_path):
         (run.path / "summary.json").unlink()
     chosen = choose_runs(Results(folder), ["two"])
     assert len(chosen.runs) == 4
-    names_all(chosen.notes[0], "2 of 6")
+    names_all(chosen.notes[0], "4 of 6")
 
 
 def test_unknown_names_are_refused(results, tmp_path):

@@ -16,7 +16,11 @@ from qdsweep.experiment.load import load
 from qdsweep.records.paths import Results
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 1, "batch_size": 20, "iterations": 3, "seed": 1}
-CARTPOLE = {**SMALL, "domain": "cartpole", "archive": {"dims": [5, 5]}}
+CARTPOLE = {
+    **SMALL,
+    "domain": {"preset": "cartpole", "max_episode_steps": 60},
+    "archive": {"dims": [4, 3]},
+}
 # In the process of the page only: its run is computed in this one.
 PLUGIN = """
 import os

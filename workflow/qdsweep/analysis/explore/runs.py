@@ -106,9 +106,9 @@ def _of_sweep(sweep: SweepDir, prefix: str) -> tuple[list[Shown], str]:
         shown.append(Shown(sweep.results.run(run).path, label, mark.color, mark.dash))
     parts = []
     if len(finished) < len(rows):
-        parts.append(f"{len(rows) - len(finished)} of {len(rows)} runs are not finished")
+        parts.append(f"{len(finished)} of {len(rows)} runs are finished")
     if len(shown) < len(finished):
-        parts.append(f"{len(shown)} of {len(finished)} finished runs are shown")
+        parts.append(f"{len(shown)} of {len(finished)} are shown")
     return shown, f"{sweep.name}: {', and '.join(parts)}." if parts else ""
 
 

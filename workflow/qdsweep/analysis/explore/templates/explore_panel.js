@@ -1,7 +1,8 @@
 // Panel: the elite of a cell, its film, its scores with fresh seeds, and the history of the cell. Then the page itself.
 const HINT = "Move the pointer over a cell, and click it to play its elite. Arrows move, Enter chooses, Space plays.";
 const panel = { lines: null, fresh: null, film: null, stop: null, histories: [] };
-const note = (text) => make("p", { className: "note", textContent: text.charAt(0).toUpperCase() + text.slice(1) });
+const note = (text) => make("p", { className: "note", textContent: text });
+const sentence = (text) => note(text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : "."));
 
 async function choose(archive, cell, isAsked = true) {
   const isSame = state.run === archive.place && state.cell === cell;
@@ -27,8 +28,8 @@ async function choose(archive, cell, isAsked = true) {
     make("button", { className: "save", textContent: "Save all parameters", onclick: () => save(address, `${archive.id}-${cell}.json`, screen) }));
   const take = (record) => {
     if (record.parameters) panel.parameters = record;
-    if (record.error) screen.append(note(record.error));
-    if (record.unseen !== undefined) screen.append(note(record.unseen || "This domain has no pictures. The parameters are below."));
+    if (record.error) screen.append(sentence(record.error));
+    if (record.unseen !== undefined) screen.append(sentence(record.unseen || "This domain has no pictures. The parameters are below."));
     if (record.lines) { panel.lines = record.lines; drawLines(screen, record.lines); redraw(); }
     if (record.steps) fact("episode", `${count(record.steps)} steps`);
     if (record.same !== undefined) fact("played again", record.same === null ? "with another seed" : record.same ? "the same score" : "another score");
