@@ -222,6 +222,12 @@ def _baseline(run: Run) -> str:
     return str(run.config.get("cpu_baseline", "avx2"))
 
 
+def _warm_up(chosen: Chosen) -> None:
+    index(chosen.runs)
+    with contextlib.suppress(BadInput):
+        pack(load(chosen.runs[0].path))
+
+
 _RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
 ROUTES: list[Any] = [
     (r"/", Page, {"kind": "text/html", "content": page.html}),
@@ -274,8 +280,9 @@ async def serve(chosen: Chosen, results: Results, port: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
     try:
-        # The first click need not wait for its imports.
+        # The first page and the first click need not wait for imports.
         await studio.start("avx2" if has_avx2() else "native")
+        await asyncio.to_thread(_warm_up, chosen)
         await end.wait()
     finally:
         await studio.close()
