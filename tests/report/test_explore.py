@@ -362,5 +362,12 @@ def test_both_themes_are_legible(reader, scheme, dark):
         "[getComputedStyle(document.querySelector('.where')).color,"
         " getComputedStyle(document.body).backgroundColor]"
     )
+    select_space(page, "four")
+    key = page.evaluate(
+        "[...explore.mapOf('four').key.getContext('2d').getImageData(0, 0, 18, 10).data]"
+    )
+    red, _, _, opaque = np.reshape(key, (-1, 4)).T
+    assert page.evaluate("explore.mapOf('four').archive.color") == "#000000"
+    assert (red[opaque > 200].mean() > 128) == dark, "a black line is light on a dark page"
     assert (brightness(letters) > 200 > 60 > brightness(paper)) == dark
     assert (brightness(letters) < 60 < 200 < brightness(paper)) != dark

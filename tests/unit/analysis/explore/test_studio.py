@@ -235,6 +235,9 @@ def test_the_cache_keeps_the_newest_films(tmp_path):
         os.utime(file, (age, age))
     assert [file.exists() for file in files] == [False, False, True, True]
     assert files[3].read_bytes() == bytes(1000)
+    for name in ("..", "../../x", "/x"):  # of a summary.json that another user has made
+        assert cache.file(name, "0" * 64, 1).parent.parent == tmp_path / "results/explore"
+        assert ".." not in cache.file(name, "0" * 64, 1).parts
     assert [path.name for path in files[3].parent.iterdir() if path.name.startswith(".")] == []
 
 

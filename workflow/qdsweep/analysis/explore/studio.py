@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from qdsweep.analysis.explore.film import note
+from qdsweep.elites.rollout import slug
 from qdsweep.files import atomic
 from qdsweep.records.paths import Results
 from qdsweep.versions import __version__, installed_versions
@@ -180,7 +181,8 @@ class Cache:
     def file(self, run: str, digest: str, cell: int) -> Path:
         """Returns the path of a film, whose name follows from all that decides its pictures."""
         key = json.dumps([_FORMAT, __version__, run, digest, cell, self._versions])
-        return self._folder / run / f"{cell}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.film"
+        name = f"{cell}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.film"
+        return self._folder / slug(run) / name
 
     def write(self, file: Path, content: bytes) -> None:
         """Writes a film, and removes the oldest ones above the limit.

@@ -106,7 +106,7 @@ const describeCell = (space, cell) => bounds(space, cell).map(([low, high], m) =
   `${space.measures[m]} ${low === high ? `\u2248 ${number(low, 3)}` : `${number(low, 3)} to ${number(high, 3)}`}`).join(",  ");
 // The line of Python that returns the elite of a cell.
 function python(archive, cell) {
-  const { space } = archive, load = `qdsweep.load("${archive.path}")`;
+  const { space } = archive, load = `qdsweep.load(${JSON.stringify(archive.path)})`;
   if (!space.dims && !space.filled) return `${load}.elite(${cell})`;
   const point = bounds(space, cell).map(([low, high]) => {
     const middle = (low + high) / 2;  // with the fewest digits that are well inside

@@ -18,6 +18,12 @@ const packed = (hex) => {
   return 0xff000000 | ((value & 255) << 16) | (value & 0xff00) | (value >> 16);
 };
 const style = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+// The colour of a run; black is not seen on a dark page.
+const lineColor = ({ color }) => {
+  const value = packed(color), brightest = Math.max(value & 255, (value >> 8) & 255, (value >> 16) & 255);
+  return isDark.matches && brightest < 80 ? style("--ink") : color;
+};
 const DASHES = [[], [7, 3], [2, 2], [7, 3, 2, 3]];
 
 // Resizes a canvas to the pixels of its place. Returns its context in CSS pixels, width and height.
@@ -41,6 +47,12 @@ const circle = (c, x, y, radius) => { c.beginPath(); c.arc(x, y, radius, 0, 7); 
 const twice = (c, widths, stroke) => [["#000", widths[0]], ["#fff", widths[1]]].forEach(([color, width]) => {
   c.strokeStyle = color; c.lineWidth = width; stroke();
 });
+const write = (c, text, x, y) => {  // with a halo, so that it is read on lines
+  c.save();
+  c.strokeStyle = style("--page"); c.lineWidth = 3; c.lineJoin = "round";
+  c.strokeText(text, x, y); c.fillText(text, x, y);
+  c.restore();
+};
 function ticks(low, high, most) {
   const raw = (high - low) / most, ten = 10 ** Math.floor(Math.log10(raw)), values = [];
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * ten).find((size) => size >= raw * 0.999);
@@ -127,7 +139,7 @@ class ArchiveMap {
       this.drawMarks(c);
     } else this.drawLines(c);
     const [k] = fit(this.key, 10);
-    k.strokeStyle = archive.color; k.lineWidth = 2.5; k.setLineDash(DASHES[archive.dash]);
+    k.strokeStyle = lineColor(archive); k.lineWidth = 2.5; k.setLineDash(DASHES[archive.dash]);
     line(k, [0, 5], [18, 5]);
   }
   drawAxes(c) {
@@ -142,7 +154,7 @@ class ArchiveMap {
     }
     c.fillText(names[0], inside / 2, high + 20);
     c.textAlign = "right"; c.textBaseline = "middle";
-    for (const v of ticks(...up, 4)) {
+    for (const v of ticks(...up, 5)) {
       const y = high - ((v - up[0]) / (up[1] - up[0])) * high;
       line(c, [-4, y], [0, y]);
       c.fillText(number(v), -6, y);
@@ -235,6 +247,9 @@ class ArchiveMap {
       line(c, [x(m), 0], [x(m), high]);
       c.textAlign = m === last ? "right" : m ? "center" : "left";
       c.fillText(name, x(m), high + (m % 2 ? 18 : 5), 110);
+      const side = m === last ? -4 : 4;  // the ends of the range
+      c.textAlign = m === last ? "right" : "left";
+      ranges[m].forEach((value, end) => { write(c, number(value), x(m) + side, end ? 2 : high - 13); });
     });
     for (const [cell, width] of [[state.hover, 2], [state.cell, 3]]) if (cell >= 0) twice(c, [width + 2.5, width], () => path(c, cell));
     this.nearestLine = (px, py) => {
@@ -288,7 +303,7 @@ function drawScale(space) {
     const value = archive.value(cell);
     if (value === null) continue;
     const x = left + level(space, value) * wide;
-    c.fillStyle = archive.color; c.strokeStyle = style("--page"); c.lineWidth = 1;
+    c.fillStyle = lineColor(archive); c.strokeStyle = style("--page"); c.lineWidth = 1;
     line(c, [x, 13], [x - 4.5, 4], [x + 4.5, 4], [x, 13]);
     c.fill();
   }
@@ -314,7 +329,7 @@ function drawCurves() {
   c.lineWidth = 1.8;
   runs.forEach((archive, i) => {
     const step = Math.max(1, Math.floor(curves[i].length / 800)), points = [];
-    c.strokeStyle = archive.color; c.setLineDash(DASHES[archive.dash]); c.globalAlpha = state.run < 0 || archive.place === state.run ? 1 : 0.45;
+    c.strokeStyle = lineColor(archive); c.setLineDash(DASHES[archive.dash]); c.globalAlpha = state.run < 0 || archive.place === state.run ? 1 : 0.45;
     curves[i].forEach((value, f) => { if (f % step === 0 || f === curves[i].length - 1) points.push([x(archive.evaluations[f]), y(value)]); });
     line(c, ...points);
   });
@@ -323,6 +338,6 @@ function drawCurves() {
   runs.forEach((archive, i) => {
     if (!archive.frame) return;
     circle(c, x(state.time), y(curves[i][archive.frame - 1]), 3.5);
-    c.fillStyle = archive.color; c.fill(); c.strokeStyle = style("--page"); c.stroke();
+    c.fillStyle = lineColor(archive); c.fill(); c.strokeStyle = style("--page"); c.stroke();
   });
 }

@@ -197,7 +197,7 @@ function drawHistory() {
   for (const v of new Set([low, high])) c.fillText(number(v, 3), 38, y(v));
   for (const [other, steps] of runs) {
     const isChosen = other.place === state.run, points = steps.flatMap(([when, v], i) => [...(i ? [[x(when), y(steps[i - 1][1])]] : []), [x(when), y(v)]]);
-    Object.assign(c, { strokeStyle: other.color, fillStyle: other.color, globalAlpha: isChosen ? 1 : 0.45, lineWidth: isChosen ? 2 : 1.3 });
+    Object.assign(c, { strokeStyle: lineColor(other), fillStyle: lineColor(other), globalAlpha: isChosen ? 1 : 0.45, lineWidth: isChosen ? 2 : 1.3 });
     c.setLineDash(DASHES[other.dash]);
     line(c, ...points, [x(most), y(steps.at(-1)[1])]);
     c.setLineDash([]);
@@ -303,7 +303,7 @@ function listen() {
   });
   for (const element of [root, grid]) new ResizeObserver(() => { spread(); redraw("cell"); }).observe(element);
   addEventListener("resize", () => { spread(); redraw("cell"); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw("time", "cell"));
+  isDark.addEventListener("change", () => redraw("time", "cell"));
 }
 function follow() {  // the address
   const { token, id, cell } = readAddress(), linked = archives.find((archive) => archive.id === id);
