@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -168,6 +169,29 @@ def test_without_the_token_there_are_no_data(chromium, page_of):
     assert not page.locator("canvas").count()
     page.goto(page_of.address)  # only the part after # differs
     until(page, "document.documentElement.dataset.explore === 'ready'")
+    page.close()
+
+
+def test_a_run_that_is_gone_or_has_changed_is_stated(chromium, study, tmp_path):
+    for name in ("gone", "changed"):
+        shutil.copytree(study / "results/runs/sphere", tmp_path / name)
+    cell, page = load(tmp_path / "gone").cells[0], chromium.new_page()
+    with served("gone", "changed", cwd=tmp_path) as started:
+        page.goto(started.address)
+        until(page, "document.documentElement.dataset.explore === 'ready'")
+        shutil.rmtree(tmp_path / "gone")
+        about = json.loads((tmp_path / "changed/summary.json").read_text())
+        about["archive_digest"] = "f" * 64
+        (tmp_path / "changed/summary.json").write_text(json.dumps(about))
+        for name in ("gone", "changed"):
+            page.evaluate("(link) => { location.hash = link; }", f"{name}/{cell}")
+            until(page, f"document.querySelector('aside h2').textContent === '{name}'")
+            until(page, "document.querySelector('.screen .note') !== null")
+            assert "run" in page.locator(".screen .note").inner_text()
+        page.reload()
+        until(page, "document.documentElement.dataset.explore === 'ready'")
+        assert page.locator("figure").count() == 1
+        assert "gone: " in page.locator(".head").inner_text()
     page.close()
 
 
