@@ -124,6 +124,7 @@ def test_the_methods_of_a_users_domain(plugins, tmp_path, how, names):
         compute_run({**SMALL, "domain": domain, "archive": {"dims": [6, 6]}}, tmp_path / "r")
     )
     content = film_of(run, 0)
+    assert film(run, int(run.cells[0]), len) == (how in ("render", "draw")), "only these are kept"
     names_all(str(notes(content)), *names, "'same': True", "'parameters': 3000", "'every': 3")
     assert len(notes(content)["fresh"]) == 10
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.config.episodes import require_episodes
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.plugin import drawn_lines
 from qdsweep.elites.reevaluation import fresh_seeds
@@ -46,13 +45,16 @@ def note(**named: Any) -> bytes:
     return record("J", json.dumps(named).encode())
 
 
-def film(run: Run, cell: int, send: Send) -> None:
+def film(run: Run, cell: int, send: Send) -> bool:
     """Sends the episode of an elite picture by picture, and then its scores with fresh seeds.
 
     Args:
         run: The run.
         cell: The cell of the elite; its row where cells move or there are none.
         send: Takes each record.
+
+    Returns:
+        Whether it is complete: the elite could be shown, if its domain has pictures.
 
     Raises:
         BadInput: The cell has no elite, or the elite cannot be evaluated.
@@ -67,35 +69,38 @@ def film(run: Run, cell: int, send: Send) -> None:
     send(record("S", elite.solution[::every].astype("<f4").tobytes()))
     own = np.array([elite.objective, *elite.measures])
     seed, is_own = seed_to_play(run, elite)
-    scored = _shown(run, elite, seed, send)
+    scored, is_complete = None, True
+    try:
+        scored = _show(run, elite, seed, send)
+    except BadInput as error:  # it has scores, nevertheless
+        send(note(unseen=str(error)))
+        is_complete = False
     if scored is None or episodes_of(run.experiment.domain) > 1:
         scored = score(run, elite, seed)
     send(note(same=bool(np.array_equal(scored, own)) if is_own else None))
     if run.experiment.domain.is_deterministic:
         send(note(deterministic=True))
-        return
+        return is_complete
     seeds = fresh_seeds(FRESH, len(run.cells)).reshape(FRESH.times, -1)
     for fresh_seed in seeds[:, elite.row].tolist():
         send(note(fresh=score(run, elite, fresh_seed).tolist()))
+    return is_complete
 
 
-def _shown(run: Run, elite: Elite, seed: int, send: Send) -> np.ndarray | None:
-    """Sends the drawing or the pictures of an elite; returns the score of a filmed episode."""
-    domain: Any = run.domain
-    try:
-        if hasattr(domain, "draw"):
-            send(note(lines=[line.tolist() for line in drawn_lines(domain, elite.solution)]))
-            return None
-        require_episodes(run.experiment.domain)
-    except BadInput as error:
-        send(note(unseen="" if not hasattr(domain, "draw") else str(error)))
+def _show(run: Run, elite: Elite, seed: int, send: Send) -> np.ndarray | None:
+    """Sends the drawing or the pictures of an elite; returns the score of a filmed episode.
+
+    Raises:
+        BadInput: The domain cannot be rendered, or its `draw` fails.
+    """
+    domain, settings = run.domain, run.experiment.domain
+    if hasattr(domain, "draw"):
+        send(note(lines=[line.tolist() for line in drawn_lines(domain, elite.solution)]))
         return None
-    send_picture = _Pictures(send)
-    try:
-        shot, scored = play_episode(run, elite, seed, LONGEST, send_picture)
-    except BadInput as error:
-        send(note(unseen=str(error)))
+    if not settings.has_episodes:
+        send(note(unseen=""))
         return None
+    shot, scored = play_episode(run, elite, seed, LONGEST, _Pictures(send))
     send(note(steps=shot.steps))
     return scored
 

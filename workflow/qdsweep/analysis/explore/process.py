@@ -18,8 +18,8 @@ from qdsweep.host.process import die_with_parent
 KEPT = 4  # runs in memory
 
 
-class Stopped(Exception):
-    """No reader waits for the film any more."""
+class Stopped(BaseException):
+    """No reader waits for the film any more. A domain does not catch it, unlike an Exception."""
 
 
 def main() -> None:
@@ -62,8 +62,7 @@ def _answer(request: dict[str, Any], runs: dict[tuple[str, str], Any], out: IO[b
             del runs[oldest]
         if not runs[key].summary["archive_digest"].startswith(request["digest"]):
             raise BadInput(f"{request['run']} has changed: load the page again")
-        film(runs[key], request["cell"], send)
-        is_complete = True
+        is_complete = film(runs[key], request["cell"], send)
     except Stopped:
         pass
     except QdsweepError as error:

@@ -137,7 +137,7 @@ class Studio:
                     yield struct.pack("<I", len(content) + 1) + kind + content
             except TimeoutError:
                 yield note(error=f"The domain did not answer within {PATIENCE:g} s.")
-            except (asyncio.IncompleteReadError, ConnectionError, ValueError):
+            except (asyncio.IncompleteReadError, ConnectionError, ValueError, LookupError):
                 yield note(error="The process that plays the episode has ended.")
             finally:
                 self._current = None
