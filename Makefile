@@ -31,7 +31,7 @@ export IS_INDEX_THERE := $(BIN)/python -m pip index versions immutables --retrie
 OR_SAY = || eval "$$IS_INDEX_THERE"
 
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
-.PHONY: demo test test-all test-rl mutants snapshots torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-all test-rl mutants snapshots torture lint lint-script docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -106,6 +106,15 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory lint-script; \
+	else echo "not linted: the script of qdsweep explore, which needs npm"; fi
+
+# The files of this script share one scope, so they are linted as the browser gets them.
+lint-script: .venv/installed
+	mkdir -p build
+	$(BIN)/python -c "from qdsweep.analysis.explore.page import script; print(script())" > build/explore.js
+	npm ci --silent --prefix .ci/javascript
+	.ci/javascript/node_modules/.bin/biome lint --config-path=.ci/javascript/biome.json --error-on-warnings build/explore.js
 
 # Warnings are errors: a broken link, a command that fails.
 docs: .venv/docs

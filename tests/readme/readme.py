@@ -10,7 +10,7 @@ from support import BIN, REPO, copy_project, write_yaml
 
 # In the order of reading, in which commands use the results of earlier commands.
 GUIDE = (
-    *("examples", "report", "resume", "results", "clusters"),
+    *("examples", "report", "explore", "resume", "results", "clusters"),
     *("module", "study", "speed"),
 )
 PAGES = {
@@ -30,6 +30,7 @@ ELSEWHERE = (
     "snakemake --profile profiles/slurm",
     "sbatch",
     "qdsweep worker",
+    "qdsweep explore",
     "pip ",
     "qdsweep init",
     "uvx",

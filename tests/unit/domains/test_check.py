@@ -92,6 +92,19 @@ def test_check_rows_finds_a_wrong_gradient():
 
 
 @pytest.mark.parametrize(
+    ("lines", "names"),
+    [("[solution]", ("(2,)", "(points, 2)")), ("solution.missing", ("AttributeError", "missing"))],
+)
+def test_check_rows_tries_to_draw(plugins, lines, names):
+    draw = f"    def draw(self, solution):\n        return {lines}\n"
+    plugins("mine_drawn", GOOD + draw)
+    with refused("Good.draw", *names):
+        check_rows(make(type="mine_drawn:Good"))
+    plugins("mine_arm", GOOD + draw.replace(lines, "[[(0, 0), solution]]"))
+    check_rows(make(type="mine_arm:Good"))
+
+
+@pytest.mark.parametrize(
     ("line", "code", "names"),
     [
         ("__import__('os')._exit(0)", 2, ("mine:Good", "0")),

@@ -255,7 +255,9 @@ def _export(arguments: argparse.Namespace) -> int:
 def _clean(arguments: argparse.Namespace) -> int:
     results = Results(arguments.results)
     if arguments.runs:
-        paths = [results.run(run).path for run in named_runs(results, arguments.runs)]
+        runs = named_runs(results, arguments.runs)
+        paths = [results.run(run).path for run in runs]
+        paths += [films for run in runs if (films := results.explore / run).is_dir()]
     else:
         paths = [*leftovers(results), *(orphans(results) if arguments.orphans else ())]
     sizes = [size(path) for path in paths]
@@ -385,6 +387,8 @@ def leftovers(results: Results) -> Iterator[Path]:
         )
     for folder in (results.centroids, results.sources):
         yield from folder.glob(_TORN)
+    for films in results.explore.glob("*"):
+        yield from films.glob(_TORN) if results.run(films.name).path.exists() else (films,)
 
 
 def orphans(results: Results) -> Iterator[Path]:

@@ -43,6 +43,19 @@ class Arm:
         ends = [np.cos(headings).sum(axis=1), np.sin(headings).sum(axis=1)]
         return Evaluation((1 - np.var(angles, axis=1)) * 100, np.stack(ends, axis=1))
 
+    def draw(self, solution: Floats) -> list[Floats]:
+        """Returns the arm as a line through its joints.
+
+        Args:
+            solution: ``(d,)`` joint angles [rad].
+
+        Returns:
+            One line, ``(d + 1, 2)`` joints from the base to the end effector [link lengths].
+        """
+        headings = np.cumsum(solution)
+        steps = np.stack([np.cos(headings), np.sin(headings)], axis=1)
+        return [np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])]
+
     def jacobian(self, solutions: Floats) -> Floats:
         """Returns the gradients of the objective and of each measure, in this order.
 

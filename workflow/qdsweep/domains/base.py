@@ -151,7 +151,10 @@ class Domain(Protocol):
 
     A domain may have ``jacobian(solutions) -> (n, 1 + m, d)``, which gradient emitters need. It
     may have ``render(solution, seed)``, which yields the pictures ``(h, w, 3)`` uint8 of an
-    evaluation for `qdsweep rollout`. Environments of gymnasium.make need no such method.
+    evaluation for `qdsweep rollout`. Environments of gymnasium.make need no such method. It may
+    have ``draw(solution)``, which returns the lines that `qdsweep explore` shows of a solution
+    ``(d,)``, each ``(k, 2)`` points (x, y). With two measures, they are also drawn on the map, in
+    the units of the measures.
 
     It may learn from all evaluations of a run, as observation normalisation does. With a
     `context_dim` k, ``evaluate(solutions, seeds, context)`` receives the run's context ``(k,)``. It

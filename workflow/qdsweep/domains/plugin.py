@@ -185,7 +185,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     Shapes must be right and values finite. The results of a solution must have the same bits when
     it is evaluated again or in another batch, and `evaluate` must not change the solutions. A
     jacobian must agree with finite differences. Records must agree with the `actor`, if there is
-    one.
+    one. A `draw` must return lines.
 
     Args:
         domain: The domain, as `make_domain` made it.
@@ -227,6 +227,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
             _same(name, expected, part, _NEIGHBOURS)
     if callable(getattr(domain, "jacobian", None)):
         _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
+    if hasattr(domain, "draw"):
+        drawn_lines(domain, solutions[0])
     if hasattr(domain, "actor"):
         check_experience(domain, solutions[:_RECORDED_ROWS], seeds[:_RECORDED_ROWS])
     more = min(_SAMPLE, int(_SAMPLE_SECONDS / seconds)) - batch
@@ -239,6 +241,26 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
         measures = np.concatenate([measures, seen["measures"]])
     ranges = dict(domain.measures)
     return Findings(seconds, batch, measures, ranges, objective, domain.objective_range)
+
+
+def drawn_lines(domain: Any, solution: Floats) -> list[Floats]:
+    """Returns the lines of a domain's `draw(solution)`, each ``(k, 2)`` points.
+
+    Raises:
+        BadInput: The method fails, or returns something else.
+    """
+    name = f"{type(domain).__name__}.draw"
+    try:
+        lines = [np.asarray(line, dtype=np.float64) for line in domain.draw(solution.copy())]
+    except Exception as error:
+        raise BadInput(f"{name}: {raised(error)}") from error
+    for line in lines:
+        if line.ndim != 2 or line.shape[1] != 2 or not np.isfinite(line).all():
+            raise BadInput(
+                f"{name} returns a line of the shape {line.shape}. Each line should be finite "
+                "numbers of the shape (points, 2)"
+            )
+    return lines
 
 
 def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:

@@ -2,7 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,16 +34,17 @@ _shots: list["Shot"] = []
 
 
 @contextmanager
-def filming(longest: float) -> Iterator["Shot"]:
+def filming(longest: float, on_picture: "OnPicture | None" = None) -> Iterator["Shot"]:
     """Films the first episode in the block that an environment of gymnasium.make plays.
 
     Args:
         longest: The longest animation [s].
+        on_picture: See `Shot`.
 
     Raises:
         BadInput: The environment cannot be rendered.
     """
-    shot = Shot(longest)
+    shot = Shot(longest, on_picture)
     _shots.append(shot)
     gym.make = _make_filmed
     try:
@@ -75,12 +76,17 @@ def _refusal(spec: Any, error: Exception) -> BadInput:
     return BadInput(f"the environment {name!r} cannot be rendered here: {error}. {remedy}")
 
 
+# Called with each picture, the step after which it was taken, and the steps per second.
+OnPicture = Callable[["Image", int, float], None]
+
+
 @dataclass
 class Shot:
     """A filmed episode.
 
     Attributes:
         longest: The longest animation [s].
+        on_picture: Gets each picture when it is taken; the shot then keeps none.
         fps: Steps of the environment per second of its time.
         frames: Pictures at equal intervals, and the last one.
         moments: The step after which each picture was taken.
@@ -88,6 +94,7 @@ class Shot:
     """
 
     longest: float
+    on_picture: OnPicture | None = None
     fps: float = _FRAMES_A_SECOND
     frames: list["Image"] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
@@ -118,11 +125,17 @@ class Shot:
 
     def add(self, picture: "Image", step: int) -> None:
         """Adds a picture. If there are too many, every second picture is removed."""
-        self.frames.append(picture)
-        self.moments.append(step)
-        if len(self.frames) > self.longest * _FRAMES_A_SECOND and len(self.frames) > 2:
+        self._keep(picture, step)
+        if len(self.moments) > self.longest * _FRAMES_A_SECOND and len(self.moments) > 2:
             self._every *= 2
             self.frames, self.moments = self.frames[::2], self.moments[::2]
+
+    def _keep(self, picture: "Image", step: int) -> None:
+        self.moments.append(step)
+        if self.on_picture is None:
+            self.frames.append(picture)
+        else:
+            self.on_picture(picture, step, self.fps)
 
     def add_all(self, pictures: Iterable[Any]) -> None:
         """Adds finished pictures, twenty per second: arrays ``(h, w, 3)`` uint8, or Pillow's."""
@@ -132,8 +145,7 @@ class Shot:
             if self.wants(self.steps):
                 self.add(last, self.steps)
         if last is not None and self.moments[-1] != self.steps:
-            self.frames.append(last)
-            self.moments.append(self.steps)
+            self._keep(last, self.steps)
 
     def count(self, steps: int) -> None:
         """Sets the length of the episode, as one picture may represent many steps.
@@ -168,8 +180,7 @@ class Shot:
             return
         if camera in (None, self._camera):
             if self.moments[-1] != self.steps:
-                self.frames.append(self._camera.picture())
-                self.moments.append(self.steps)
+                self._keep(self._camera.picture(), self.steps)
             self._is_over = True
 
 

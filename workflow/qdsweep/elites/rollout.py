@@ -14,7 +14,7 @@ from qdsweep.config.episodes import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds
-from qdsweep.elites.film import Shot, filming, with_text, write_gif
+from qdsweep.elites.film import OnPicture, Shot, filming, with_text, write_gif
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate
 from qdsweep.errors import BadInput, raised
@@ -73,18 +73,17 @@ def rollout(
     measures, run = list(results.summary["archive"]["measures"]), run or run_dir.name
     choices = choose(results.arrays, measures, elites)
     choices += [_in_cell(results.at(point), point) for point in at]
-    _draw_without_a_screen()
+    draw_without_a_screen()
     out.mkdir(parents=True, exist_ok=True)
     entries = []
     for chosen in once_each(choices):
         elite = results.elite(chosen.row)
-        seed, own_seed = _seed(results, elite)
-        shot, shown = _film(results, elite, seed, seconds)
+        seed, own_seed = seed_to_play(results, elite)
+        shot, shown = play_episode(results, elite, seed, seconds)
         archived = np.array([elite.objective, *elite.measures])
-        scored, episodes = shown, _episodes(experiment.domain)
+        scored, episodes = shown, episodes_of(experiment.domain)
         if episodes > 1 and own_seed:
-            whole = results.evaluate(elite.solution, seed, elite)
-            scored = np.array([whole.objective[0], *whole.measures[0]])
+            scored = score(results, elite, seed)
         entry = {
             "file": f"{slug(files or run)}-{chosen.name}.gif",
             "run": run,
@@ -118,7 +117,7 @@ def _in_cell(elite: Elite, point: Sequence[float]) -> Chosen:
     return Chosen(f"cell-{elite.index}", f"elite of the cell at {said(np.array(point))}", elite.row)
 
 
-def _seed(run: Run, elite: Elite) -> tuple[int, bool]:
+def seed_to_play(run: Run, elite: Elite) -> tuple[int, bool]:
     """Returns the seed of an elite's evaluation and True, or another seed and False."""
     try:
         return run.seed_of(elite), True
@@ -170,18 +169,36 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "all"
 
 
-def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floats]:
+def score(run: Run, elite: Elite, seed: int) -> Floats:
+    """Returns objective and measures of an elite with a seed, ``(1 + m,)``."""
+    evaluation = run.evaluate(elite.solution, seed, elite)
+    return np.array([evaluation.objective[0], *evaluation.measures[0]])
+
+
+def play_episode(
+    run: Run, elite: Elite, seed: int, seconds: float, on_picture: OnPicture | None = None
+) -> tuple[Shot, Floats]:
     """Films the first episode of an elite's evaluation.
+
+    Args:
+        run: The run.
+        elite: Its elite.
+        seed: The seed of the evaluation.
+        seconds: The longest animation [s].
+        on_picture: Gets each picture when it is taken; the shot then keeps none.
 
     Returns:
         The shot, and objective and measures of the episode.
+
+    Raises:
+        BadInput: The domain cannot be rendered.
     """
     settings = run.experiment.domain
-    episodes = _episodes(settings)
+    episodes = episodes_of(settings)
     first = np.array(episode_seeds(seed, episodes)[:1], dtype=np.uint32)
     if episodes > 1:
         settings = settings.model_copy(update={"episodes": 1})
-    with filming(seconds) as shot:
+    with filming(seconds, on_picture) as shot:
         domain = make_domain(settings)
         context = context_for(domain, elite, settings.name)
         batch = Batch(elite.solution[np.newaxis], first, context=context)
@@ -197,7 +214,7 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
         evaluation = evaluate(domain, batch)
     if evaluation.steps is not None:
         shot.count(int(evaluation.steps[0]))
-    if not shot.frames:
+    if not shot.moments:
         fault = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
         raise BadInput(
             f"the domain {settings.name or settings.type} cannot be rendered ({fault}). Give its "
@@ -207,12 +224,13 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
     return shot, np.array([evaluation.objective[0], *evaluation.measures[0]])
 
 
-def _episodes(settings: DomainConfig) -> int:
+def episodes_of(settings: DomainConfig) -> int:
+    """Returns the number of episodes of an evaluation."""
     return int(getattr(settings, "episodes", 1))
 
 
-def _draw_without_a_screen() -> None:
-    # pygame and MuJoCo read these when they are imported.
+def draw_without_a_screen() -> None:
+    """Makes the settings that pygame and MuJoCo read when they are imported."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if not ("DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ):

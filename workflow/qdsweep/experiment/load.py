@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
@@ -143,6 +144,13 @@ class Run:
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of archive.npz, such as index, objective, measures, solution and fields."""
         return read_arrays(self.files.archive)
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """The cell of each elite, ``(n,)``; its row where cells move or there are none."""
+        index = read_arrays(self.files.archive, "index")["index"]
+        has_fixed_cells = ARCHIVES[self.summary["archive"]["type"]].cells in FIXED
+        return index if has_fixed_cells else np.arange(len(index))
 
     @cached_property
     def archive(self) -> "ArchiveBase":

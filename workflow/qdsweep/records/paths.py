@@ -222,6 +222,8 @@ class Results(Folder):
     sweeps = Entry("sweeps")
     centroids = Entry("centroids")
     sources = Entry("sources")
+    explore = Entry("explore")
+    """Films of `qdsweep explore`: a folder for each run, and a file for each elite."""
 
     def run(self, run: str) -> RunDir:
         """Returns the folder of a run."""

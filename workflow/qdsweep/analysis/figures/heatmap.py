@@ -237,8 +237,8 @@ def elite_table(elites: Run, **named: str) -> "pd.DataFrame":
 
 def measure_names(run: Run) -> list[str]:
     """Returns the names of a run's measures."""
-    count = run.arrays["measures"].shape[1]
-    return run.summary["archive"].get("measures") or [f"measure {i + 1}" for i in range(count)]
+    names = run.summary["archive"].get("measures")
+    return names or [f"measure {i + 1}" for i in range(run.arrays["measures"].shape[1])]
 
 
 def _map(ax: "Axes", run: Run, limits: Limits) -> None:

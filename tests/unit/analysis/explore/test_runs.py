@@ -1,0 +1,86 @@
+"""The runs of the page: by sweep, id or folder, each once, and of every group."""
+
+import shutil
+
+import pytest
+from in_process import compute_sweep, qdsweep
+from refusals import names_all, refused
+from support import TINY
+
+from qdsweep.analysis.explore import runs as module
+from qdsweep.analysis.explore.runs import choose_runs
+from qdsweep.records.paths import Results
+
+EXPERIMENT = {**TINY, "iterations": 2}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "results"
+    compute_sweep(folder, EXPERIMENT, "::: algorithm map_elites cma_me ::: seed 1 2 3", name="two")
+    compute_sweep(folder, EXPERIMENT, "::: algorithm cma_me ::: seed 1 4", name="one")
+    return Results(folder)
+
+
+def labels(chosen):
+    return [run.label for run in chosen.runs]
+
+
+def test_a_sweep_has_the_labels_and_colors_of_its_figures(results):
+    chosen = choose_runs(results, ["two"])
+    assert labels(chosen) == [
+        f"{name}, seed {n}" for name in ("MAP-Elites", "CMA-ME") for n in (1, 2, 3)
+    ]
+    assert len({run.color for run in chosen.runs[:3]}) == 1
+    assert chosen.runs[0].color != chosen.runs[3].color
+    assert chosen.notes == [] and chosen.title == "two"
+
+
+def test_without_a_name_it_is_the_last_sweep(results):
+    assert choose_runs(results, []).title == "one"
+
+
+def test_a_run_of_several_names_is_shown_once(results):
+    one, two = choose_runs(results, ["one"]), choose_runs(results, ["two"])
+    shared = {run.path for run in one.runs} & {run.path for run in two.runs}
+    (path,) = shared
+    chosen = choose_runs(results, [path.name, str(path), "one", "two"])
+    assert len(chosen.runs) == 2 + 6 - 1
+    assert labels(chosen)[:2] == [path.name, "one: CMA-ME, seed 4"]
+
+
+def test_of_a_large_sweep_every_group_is_shown(results, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 3)
+    chosen = choose_runs(results, ["two"])
+    assert labels(chosen) == ["MAP-Elites, seed 1", "MAP-Elites, seed 2", "CMA-ME, seed 1"]
+    names_all(chosen.notes[0], "3 of 6", "two")
+
+
+def test_runs_that_are_not_finished_are_counted(results, tmp_path):
+    folder = shutil.copytree(results.path, tmp_path / "results")
+    for run in choose_runs(Results(folder), ["two"]).runs[:2]:
+        (run.path / "summary.json").unlink()
+    chosen = choose_runs(Results(folder), ["two"])
+    assert len(chosen.runs) == 4
+    names_all(chosen.notes[0], "4 of 6")
+
+
+def test_unknown_names_are_refused(results, tmp_path):
+    with refused("twoo", "'two'"):
+        choose_runs(results, ["twoo"])
+    with refused(tmp_path / "nothing"):
+        choose_runs(Results(tmp_path / "nothing"), [])
+
+
+def test_clean_removes_the_films_of_runs_that_are_gone(results, tmp_path):
+    folder = Results(shutil.copytree(results.path, tmp_path / "results"))
+    there, chosen = (run.path.name for run in choose_runs(folder, ["one"]).runs)
+    for name in (there, chosen, "gone"):
+        (folder.explore / name).mkdir(parents=True)
+        (folder.explore / name / "7-0123.film").write_bytes(b"film")
+        (folder.explore / name / ".7-0123.film.1.tmp").write_bytes(b"half")
+    qdsweep("clean", cwd=tmp_path)
+    left = sorted(path.relative_to(folder.explore) for path in folder.explore.rglob("*.*"))
+    assert [str(path) for path in left] == sorted(f"{n}/7-0123.film" for n in (there, chosen))
+    qdsweep("clean", "--runs", chosen, "--yes", cwd=tmp_path)
+    assert [path.name for path in folder.explore.iterdir()] == [there]

@@ -1,0 +1,1 @@
+"""`qdsweep explore`: a page with the maps of archives; a click on a cell plays its elite."""

@@ -1,0 +1,188 @@
+"""The data of the page: an index of the runs, and the insertions of each run, packed.
+
+A packed run is compressed by zlib. It has little-endian columns. The bytes of each column are
+regrouped (all first bytes, then all second ones, ...), which compresses far better:
+
+    sizes (5,): uint32, the numbers of frames, insertions, elites and measures; whether it is exact
+    evaluations (frames,): uint32, after each frame: an iteration, or several where it is thinned
+    count (frames,): uint32, insertions in each frame
+    cell (insertions,): uint32, ascending within a frame, as differences modulo 2**32
+    objective (insertions,): float32
+    occupied (elites,): uint32, the cells of the final elites, as differences
+    values (measures, elites): float32, the measures of the final elites
+"""
+
+import base64
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.analysis.explore.runs import Shown
+from qdsweep.analysis.figures.heatmap import measure_names, objective_limits
+from qdsweep.analysis.legend import COLORMAP
+from qdsweep.analysis.selection import score_scale_of
+from qdsweep.config.archives import ARCHIVES, FIXED
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import Run, load
+from qdsweep.files import damaged, read_arrays
+from qdsweep.records.history import History, read_history
+
+# Frames, from exact to coarse: the first number is taken that fits into the budget.
+THINNED = (None, 1024, 256, 128, 64, 32)
+# A browser holds a run of this size with ease [bytes]; it has about 4 million insertions.
+BUDGET = 16_000_000
+
+
+def index(shown: Sequence[Shown]) -> dict[str, Any]:
+    """Returns the spaces (archives that compare, which share a colour scale), and the runs.
+
+    A run that cannot be shown has a key `problem` with the reason in words.
+    """
+    spaces: dict[str, dict[str, Any]] = {}
+    objectives: dict[str, list[NDArray[Any]]] = {}
+    runs = []
+    for wanted in shown:
+        entry: dict[str, Any] = {"label": wanted.label, "color": wanted.color}
+        try:
+            run = load(wanted.path)
+            title, space, objective = _space(run)
+            entry |= {"id": run.path.name, "path": str(run.path), "digest": digest_of(run)}
+        except BadInput as error:
+            runs.append(entry | {"problem": str(error)})
+            continue
+        spaces.setdefault(title, space)
+        objectives.setdefault(title, []).append(objective)
+        runs.append(entry | {"dash": wanted.dash, "space": list(spaces).index(title)})
+    for title, space in spaces.items():
+        about = {"objective_range": space.pop("objective_range")}
+        space["low"], space["high"] = objective_limits(np.concatenate(objectives[title]), about)
+    return {"spaces": list(spaces.values()), "runs": runs, "colors": _text(_colors())}
+
+
+def _colors() -> NDArray[np.uint8]:
+    from matplotlib import colormaps
+
+    colors: NDArray[np.uint8] = (colormaps[COLORMAP](np.arange(256))[:, :3] * 255).round()
+    return colors.astype(np.uint8)
+
+
+def digest_of(run: Run) -> str:
+    """Returns the beginning of the digest of a run's archive.
+
+    Raises:
+        BadInput: summary.json is damaged, or of another version.
+    """
+    try:
+        return str(run.summary["archive_digest"])[:16]
+    except KeyError as error:
+        raise damaged(run.files.summary, error) from None
+
+
+def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
+    """Returns the title of a run's space, its description, and the objectives of the elites."""
+    try:
+        about = run.summary["archive"]
+        cells, title = ARCHIVES[about["type"]].cells, score_scale_of(run.path, run.summary)
+        names = ("objective", "centroids" if cells == "centroids" else "measures")
+        objective, points = read_arrays(run.files.archive, *names).values()
+        space: dict[str, Any] = {
+            "title": title,
+            "measures": measure_names(run),
+            "offset": about["qd_score_offset"],
+            "objective_range": about.get("objective_range"),
+            "cells": about["cells"] if cells in FIXED else len(objective),
+        }
+        if cells == "boxes":
+            return title, space | {"dims": about["dims"], "ranges": about["ranges"]}, objective
+        ranges = about.get("ranges") or np.stack([points.min(0), points.max(0)], axis=1).tolist()
+        if cells not in FIXED:  # each elite is a place of its own
+            title = space["title"] = f"{title}; {run.path.name}"
+            if points.shape[1] == 1:  # the other axis is the objective
+                points = np.column_stack([points, objective])
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(run.files.summary, error) from error
+    places = {"points": _text(points.astype("<f4")), "filled": cells == "centroids"}
+    return title, space | {"ranges": ranges} | places, objective
+
+
+def _text(array: NDArray[Any]) -> str:
+    return base64.b64encode(array.tobytes()).decode()
+
+
+class _Insertions(NamedTuple):
+    """Iteration (from 1), cell and objective of each insertion; the evaluations by iteration."""
+
+    iteration: NDArray[Any]
+    cell: NDArray[Any]
+    objective: NDArray[Any]
+    evaluations: NDArray[Any]
+
+
+def pack(run: Run, budget: float = BUDGET) -> bytes:
+    """Returns the insertions of a run, thinned if they exceed a budget.
+
+    Within a frame, only the last insertion of each cell is kept. The coarsest thinning is taken
+    where none fits.
+
+    Args:
+        run: The run.
+        budget: The largest number of bytes.
+
+    Raises:
+        BadInput: A file is missing or damaged.
+    """
+    insertions = _insertions(run)
+    iterations = len(insertions.evaluations)
+    packed = b""
+    for frames in THINNED:
+        ends = np.arange(1, iterations + 1)
+        if frames is not None:  # they are closest together at the start, where most happens
+            share = np.linspace(1 / frames, 1, frames) ** 1.5
+            ends = np.unique(np.ceil(iterations * share).astype(int))
+        columns = b"".join(_columns(run, insertions, ends, exact=len(ends) == iterations))
+        packed = zlib.compress(columns, 1)
+        if len(packed) <= budget:
+            break
+    return packed
+
+
+def _columns(
+    run: Run, insertions: _Insertions, ends: NDArray[Any], *, exact: bool
+) -> Iterator[bytes]:
+    """Yields the header and the columns; `ends` are the iterations that end frames."""
+    frame = np.searchsorted(ends, insertions.iteration)
+    order = np.lexsort((insertions.cell, frame))  # stable: the last insertion of a cell stays last
+    same = (np.diff(frame[order]) == 0) & (np.diff(insertions.cell[order]) == 0)
+    kept = order[np.append(~same, True)] if len(order) else order
+    cells, measures = run.cells, read_arrays(run.files.archive, "measures")["measures"]
+    rows = np.argsort(cells)
+    sizes = [len(ends), len(kept), len(cells), measures.shape[1], exact]
+    yield np.array(sizes, "<u4").tobytes()
+    yield _regrouped(insertions.evaluations[ends - 1].astype("<u4"))
+    yield _regrouped(np.bincount(frame[kept], minlength=len(ends)).astype("<u4"))
+    yield _regrouped(_differences(insertions.cell[kept]))
+    yield _regrouped(insertions.objective[kept].astype("<f4"))
+    yield _regrouped(_differences(cells[rows]))
+    yield _regrouped(measures[rows].T.ravel().astype("<f4"))
+
+
+def _insertions(run: Run) -> _Insertions:
+    # Imported runs may have no evaluations.
+    evaluations = np.nan_to_num(run.metrics["evaluations"].to_numpy(float)).astype(np.int64)
+    history = read_history(run.files)
+    if history is None:  # cells move, or there are none: only the end is known
+        objective = read_arrays(run.files.archive, "objective")["objective"]
+        history = History(np.ones(len(objective), np.int32), run.cells, objective)
+        evaluations = evaluations[-1:]
+    return _Insertions(history.iteration, history.index, history.objective, evaluations)
+
+
+def _differences(cells: NDArray[Any]) -> NDArray[Any]:
+    return np.diff(cells.astype("<u4"), prepend=np.uint32(0))
+
+
+def _regrouped(column: NDArray[Any]) -> bytes:
+    return np.ascontiguousarray(column.view(np.uint8).reshape(-1, 4).T).tobytes()

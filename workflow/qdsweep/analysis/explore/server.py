@@ -1,0 +1,288 @@
+"""The server of the page, on 127.0.0.1, for the user who has its token."""
+
+import asyncio
+import contextlib
+import hmac
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, HTTPError, RequestHandler
+
+from qdsweep.analysis.explore import page
+from qdsweep.analysis.explore.data import digest_of, index, pack
+from qdsweep.analysis.explore.runs import Chosen
+from qdsweep.analysis.explore.studio import PATIENCE, Cache, Studio, Wanted
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import Run, load
+from qdsweep.host.machine import has_avx2
+from qdsweep.records.paths import Results
+
+HOSTS = ("127.0.0.1", "localhost", "::1")
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guarded(RequestHandler):
+    """Answers the page of this server, and only with the token."""
+
+    needs_token = True
+
+    def set_default_headers(self) -> None:
+        """Sets the headers of every answer."""
+        self.clear_header("Server")
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
+    def prepare(self) -> None:
+        """Refuses other hosts (DNS rebinding), pages of other sites or ports, and other tokens."""
+        headers = self.request.headers
+        given = headers.get("Authorization", "").encode()
+        wanted = f"Bearer {self.settings['token']}".encode()
+        origin = headers.get("Origin", f"http://{self.request.host}")
+        is_own = (
+            _host_of(f"//{self.request.host}") in HOSTS
+            and origin == f"http://{self.request.host}"
+            and headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+        )
+        if not is_own or (self.needs_token and not hmac.compare_digest(given, wanted)):
+            raise HTTPError(403)
+
+    def write_error(self, status_code: int, **_: Any) -> None:
+        """Writes no more than the reader needs."""
+        texts = {403: "Open the address that qdsweep explore has printed."}
+        self.refuse(status_code, texts.get(status_code, ""))
+
+    def refuse(self, status: int, text: str) -> None:
+        """Answers with the reason why there is nothing to show."""
+        self.set_status(status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(text)
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+class Page(Guarded):
+    """The page, its script and its style, which contain no data."""
+
+    needs_token = False
+
+    def initialize(self, kind: str, content: Callable[[], str]) -> None:
+        """Takes the type of the answer, and the function that returns it."""
+        self.kind, self.content = kind, content
+
+    def get(self) -> None:
+        """Answers."""
+        self.set_header("Content-Type", f"{self.kind}; charset=utf-8")
+        self.finish(self.content())
+
+
+class _Refused(Exception):
+    """There is nothing to show, for a reason that the page states."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Data(Guarded):
+    """An answer about runs, or the reason why there is none. Subclasses have `answer`."""
+
+    answer: Callable[..., Awaitable[None]]
+
+    async def get(self, *words: str) -> None:
+        """Answers."""
+        try:
+            await self.answer(*words)
+        except _Refused as error:
+            self.refuse(error.status, str(error))
+        except BadInput as error:
+            self.refuse(422, str(error))
+
+    def run_of(self, place: str, digest: str) -> Run:
+        """Returns a run of the page; its archive must be the one that the page knows."""
+        chosen: Chosen = self.settings["chosen"]
+        if int(place) >= len(chosen.runs):
+            raise HTTPError(404)
+        path = chosen.runs[int(place)].path
+        if not path.is_dir():
+            raise _Refused(410, f"The folder of this run is gone: {path}")
+        run = load(path)
+        if digest_of(run) != digest:
+            raise _Refused(409, "This run has changed. Load the page again.")
+        return run
+
+
+class Index(Data):
+    """Spaces and runs."""
+
+    async def answer(self) -> None:
+        """Answers with JSON."""
+        chosen: Chosen = self.settings["chosen"]
+        about = await asyncio.to_thread(index, chosen.runs)
+        self.finish(about | {"title": chosen.title, "notes": chosen.notes})
+
+
+class Packed(Data):
+    """The insertions of a run."""
+
+    async def answer(self, place: str, digest: str) -> None:
+        """Answers with packed insertions."""
+        async with self.settings["packing"]:
+            content = await asyncio.to_thread(pack, self.run_of(place, digest))
+        self.set_header("Content-Type", "application/octet-stream")
+        self.finish(content)
+
+
+class Elite(Data):
+    """An elite with all its parameters, exactly."""
+
+    async def answer(self, place: str, digest: str, cell: str) -> None:
+        """Answers with JSON."""
+        run = self.run_of(place, digest)
+        (rows,) = (run.cells == int(cell)).nonzero()
+        if not len(rows):
+            raise HTTPError(404)
+        elite = run.elite(int(rows[0]))
+        self.finish(
+            {
+                "run": run.summary["id"],
+                "cell": int(cell),
+                "objective": elite.objective,
+                "measures": elite.measures.tolist(),
+                "evaluation_seed": elite.evaluation_seed,
+                "solution": elite.solution.tolist(),
+            }
+        )
+
+
+class Film(Data):
+    """The film of an elite, as it is made; the next time from the cache."""
+
+    wanted: Wanted | None = None
+
+    def on_connection_close(self) -> None:
+        """Ends the film of a reader who has left."""
+        if self.wanted is not None:
+            self.settings["studio"].leave(self.wanted)
+
+    async def answer(self, place: str, digest: str, cell: str) -> None:
+        """Answers with records."""
+        run = self.run_of(place, digest)
+        studio, cache = self.settings["studio"], self.settings["cache"]
+        file = cache.file(run.summary["id"], run.summary["archive_digest"], int(cell))
+        self.set_header("Content-Type", "application/octet-stream")
+        with contextlib.suppress(FileNotFoundError):
+            self.finish(file.read_bytes())
+            return
+        self.wanted = wanted = Wanted(run.path.resolve(), digest, int(cell), _baseline(run))
+        parts = []
+        # It is read to its end or its process is ended: what is left is not the next film.
+        async with contextlib.aclosing(studio.film(wanted)) as records:
+            async for part in records:
+                parts.append(part)
+                if not wanted.is_left:
+                    await self._send(part, wanted)
+        if wanted.is_complete:
+            cache.write(file, b"".join(parts))
+        if not wanted.is_left:
+            self.finish()
+
+    async def _send(self, part: bytes, wanted: Wanted) -> None:
+        try:
+            self.write(part)
+            async with asyncio.timeout(PATIENCE):
+                await self.flush()
+        except (StreamClosedError, TimeoutError):
+            self.settings["studio"].leave(wanted)
+
+
+def _baseline(run: Run) -> str:
+    return str(run.config.get("cpu_baseline", "avx2"))
+
+
+def _warm_up(chosen: Chosen) -> None:
+    index(chosen.runs)
+    with contextlib.suppress(BadInput):
+        pack(load(chosen.runs[0].path))
+
+
+_RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
+ROUTES: list[Any] = [
+    (r"/", Page, {"kind": "text/html", "content": page.html}),
+    (r"/explore\.css", Page, {"kind": "text/css", "content": page.style}),
+    (r"/explore\.js", Page, {"kind": "text/javascript", "content": page.script}),
+    (r"/index", Index),
+    (rf"/run/{_RUN}", Packed),
+    (rf"/film/{_RUN}/{_CELL}", Film),
+    (rf"/elite/{_RUN}/{_CELL}", Elite),
+]
+
+
+async def serve(chosen: Chosen, results: Results, port: int) -> None:
+    """Serves the page until a signal ends it, and prints its address.
+
+    Args:
+        chosen: What it shows.
+        results: The folder results/, which has the cache of films.
+        port: The port; 0 for a free one.
+
+    Raises:
+        BadInput: Another process listens on the port.
+    """
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(f"--port {port}: {reason}; leave it out to use a free port") from None
+    listener.setblocking(False)
+    port, token, studio = listener.getsockname()[1], secrets.token_urlsafe(32), Studio()
+    application = Application(
+        ROUTES,
+        default_handler_class=Guarded,
+        log_function=lambda handler: None,
+        chosen=chosen,
+        token=token,
+        studio=studio,
+        cache=Cache(results),
+        packing=asyncio.Semaphore(2),  # each takes some memory
+    )
+    HTTPServer(application).add_socket(listener)
+    # The part behind # stays in the browser: it is in no request and in no log.
+    print(f"http://127.0.0.1:{port}/#token={token}", flush=True)
+    print(
+        f"qdsweep: open this address. From another machine, first type: ssh -L {port}:127.0.0.1:"
+        f"{port} {socket.gethostname()}. Ctrl-C ends the page.",
+        file=sys.stderr,
+    )
+    end = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end.set)
+    try:
+        # The first page and the first click need not wait for imports.
+        await studio.start("avx2" if has_avx2() else "native")
+        await asyncio.to_thread(_warm_up, chosen)
+        await end.wait()
+    finally:
+        await studio.close()

@@ -1,0 +1,112 @@
+// Data: requests with the token, and archives over time.
+const root = document.querySelector(".walk");
+const make = (tag, props = {}, ...children) => {
+  const element = Object.assign(document.createElement(tag), props);
+  element.append(...children);
+  return element;
+};
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+const number = (value, digits = 4) =>
+  value.toLocaleString("en", { maximumSignificantDigits: digits }).replace("-", "\u2212");
+const count = (value) => Math.round(value).toLocaleString("en");
+const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+// The address is #token=TOKEN, #RUN/CELL, or both with & between them. The token leaves the address at once.
+function readAddress() {
+  const [, token, link] = location.hash.match(/^#?(?:token=([\w-]+))?&?(.*)$/);
+  if (token) {
+    sessionStorage.setItem("token", token);
+    history.replaceState(null, "", link ? `#${link}` : location.pathname);
+  }
+  const [id, cell] = decodeURIComponent(link).split("/");
+  return { token, id, cell: Number(cell) };
+}
+async function get(name, signal) {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
+  const answer = await fetch(name, { headers, signal }).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer. Start qdsweep explore again, and open its new address.");
+  });
+  if (!answer.ok) throw new Error((await answer.text()) || `The server answers with the status ${answer.status}.`);
+  return answer;
+}
+
+// The place at which `value` would be inserted into sorted numbers, after equal ones.
+function after(sorted, value) {
+  let low = 0, high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= value) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// All insertions into an archive. `holder` has the insertion that each cell holds at the current time, or -1.
+class Archive {
+  constructor(about, space, buffer) {
+    Object.assign(this, about, { space });
+    let at = 20;
+    const column = (Type, size) => {  // undoes the regrouping of bytes
+      const from = new Uint8Array(buffer, at, 4 * size), to = new Uint8Array(4 * size);
+      for (let b = 0; b < 4; b++) for (let i = 0; i < size; i++) to[4 * i + b] = from[b * size + i];
+      at += 4 * size;
+      return new Type(to.buffer);
+    };
+    const summed = (values) => {
+      for (let i = 1; i < values.length; i++) values[i] += values[i - 1];
+      return values;
+    };
+    const [frames, insertions, elites, measures, exact] = new Uint32Array(buffer, 0, 5);
+    this.exact = exact === 1;
+    this.evaluations = column(Uint32Array, frames);
+    this.ends = summed(column(Uint32Array, frames));
+    this.cell = summed(column(Uint32Array, insertions));
+    this.objective = column(Float32Array, insertions);
+    this.final = summed(column(Uint32Array, elites));
+    this.measures = column(Float32Array, elites * measures);
+    this.rowOf = new Map(Array.from(this.final, (cell, row) => [cell, row]));
+    this.holder = new Int32Array(space.cells).fill(-1);
+    this.end = this.frame = 0;
+    this.curves = this.follow();
+  }
+  follow() {  // the metrics after each frame
+    const held = new Float64Array(this.space.cells).fill(NaN);
+    const curves = { "QD score": [], "Coverage [%]": [], "Best objective": [] };
+    let sum = 0, filled = 0, best = -Infinity, i = 0;
+    for (const end of this.ends) {
+      for (; i < end; i++) {
+        const cell = this.cell[i], value = this.objective[i];
+        if (Number.isNaN(held[cell])) { filled++; sum += value - this.space.offset; } else sum += value - held[cell];
+        held[cell] = value;
+        best = Math.max(best, value);
+      }
+      curves["QD score"].push(sum);
+      curves["Coverage [%]"].push((100 * filled) / this.space.cells);
+      curves["Best objective"].push(best);
+    }
+    return curves;
+  }
+  go(evaluations) {
+    this.frame = after(this.evaluations, evaluations);
+    const end = this.frame ? this.ends[this.frame - 1] : 0;
+    if (end < this.end) { this.holder.fill(-1); this.end = 0; }
+    for (; this.end < end; this.end++) this.holder[this.cell[this.end]] = this.end;
+  }
+  value(cell) {
+    const insertion = this.holder[cell] ?? -1;
+    return insertion < 0 ? null : this.objective[insertion];
+  }
+  when(insertion) { return this.evaluations[after(this.ends, insertion)]; }
+  isFinal(cell) { return this.holder[cell] === this.cell.lastIndexOf(cell); }
+  history(cell) {
+    const steps = [];
+    for (let i = this.cell.indexOf(cell); i >= 0; i = this.cell.indexOf(cell, i + 1)) {
+      steps.push([this.when(i), this.objective[i]]);
+    }
+    return steps;
+  }
+  measuresOf(cell) {  // of the final elite
+    const row = this.rowOf.get(cell), rows = this.final.length;
+    return row === undefined ? null : this.space.measures.map((_, m) => this.measures[m * rows + row]);
+  }
+}
