@@ -69,7 +69,9 @@ def test_the_running_and_the_failed_runs_are_named(tmp_path):
         assert "running" not in text
         with Lock(running.lock):
             text = next_step(tmp_path)
-        names_all(text, "1 running: tiny, seed 1\n", "1 failed: tiny, seed 2\n", "qdsweep watch tiny")
+        names_all(
+            text, "1 running: tiny, seed 1\n", "1 failed: tiny, seed 2\n", "qdsweep watch tiny"
+        )
 
 
 def test_status_before_the_first_start_names_the_command(tmp_path):
