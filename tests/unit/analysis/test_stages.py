@@ -14,7 +14,7 @@ from support import REPO
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
-from qdsweep.analysis.stages import STAGES, Stage, forget, maker_of
+from qdsweep.analysis.stages import STAGES, Stage, damaged, forget, maker_of
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
@@ -132,6 +132,26 @@ def test_a_stage_waits_for_another_start(invented, main, tmp_path, running, stag
     process.communicate()
     assert process.returncode == 0
     assert before != (sweep.report.stat().st_mtime_ns, sweep.summary.stat().st_mtime_ns)
+
+
+def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeypatch):
+    results = tmp_path / "results"
+    shutil.copytree(invented.results, results, copy_function=os.link)
+    sweep = results / "sweeps/main"
+    stages = {"plot": STAGES[NAMES.index("plot")]}
+    assert damaged(stages, sweep) == {}, "results of an earlier release are trusted"
+
+    def stop(*folders: Path) -> None:
+        (sweep / "plots/overview.pdf").write_text("the first of many")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stage, "load", lambda stage: stop)
+        with pytest.raises(KeyboardInterrupt):
+            stages["plot"].run(sweep, results / "runs")
+    assert damaged(stages, sweep) == {"plot": []}
+    stages["plot"].run(sweep, results / "runs")
+    assert damaged(stages, sweep) == {}
 
 
 def test_importing_the_stages_is_cheap():
