@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from in_process import qdsweep
+from refusals import names_all
 from searching import SEEDS, grid, halving, population, run_of, searched, write_search
 
 from qdsweep.analysis.search import (
@@ -123,6 +124,23 @@ def test_an_attempt_that_failed_at_once_is_not_waiting(tmp_path, before):
         now = explained(read_standing(folder, run), "rung 1")
         assert now.state == ("stopped" if has_stopped else "waiting")
         assert (str(error) in now.note) == has_stopped
+
+
+def test_the_note_of_a_failed_run_is_its_cause(tmp_path):
+    folder = RunDir(tmp_path / "a")
+    folder.state.path.mkdir(parents=True)
+    write_status(folder.state, {"id": "a", "status": "failed"})
+    folder.state.log.write_text("2026-11-26 15:03:32 ERROR   details of the failure: file\n")
+    try:
+        raise ValueError("too far.")
+    except ValueError as error:
+        write_ending(folder.state, error, "")
+    now = read_standing(folder, PlannedRun("a", "a", "iterations", 9))
+    assert (now.state, now.cause) == ("failed", "ValueError: too far.")
+    names_all(now.note, __file__, 'ValueError("too far.")')
+    assert "details" not in now.note
+    folder.state.last_stop.unlink()
+    names_all(read_standing(folder, now.run).note, "details")
 
 
 def test_no_run_of_a_search_is_an_orphan(tmp_path):

@@ -216,6 +216,7 @@ def test_status_and_plan_agree_on_runs_that_other_code_computed():
             assert {state for line in lines for state in STATES if f" {state} " in line} == states
             assert all((f"{MODULE}.py" in line) == (source == changed) for line in lines)
     names_all(shown[0], "2 runs: 2 outdated")
+    names_all(qdsweep(cwd=Path.cwd()), "2 outdated", f"{MODULE}.py", "qdsweep status s")
     follow = Follow(RESULTS.path, "s")
     follow.look(10.0)
     assert follow.outlook.counts == {"outdated": 2}

@@ -16,7 +16,14 @@ from qdsweep.errors import BadInput
 from qdsweep.metrics import NORM_QD_SCORE, Metric
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
-from qdsweep.records.progress import RAISED, Standing, outlook, read_standing
+from qdsweep.records.progress import (
+    RAISED,
+    Outdated,
+    Standing,
+    outlook,
+    read_standing,
+    read_standings,
+)
 from qdsweep.records.search import (
     Decision,
     Level,
@@ -399,6 +406,23 @@ def failures(standings: Iterable[Standing], results: Results) -> Iterator[str]:
     for now in standings:
         if now.state == "failed":
             yield f"failed: {now.run.label}: {results.run(now.run.id).log}: {now.note}"
+
+
+def read_states(sweep: SweepDir, plan: Plan, search: Searched | None) -> list[Standing]:
+    """Returns the state of all runs of a sweep, for `qdsweep` and `qdsweep status`.
+
+    Args:
+        sweep: The sweep.
+        plan: Its plan.
+        search: Its search so far, if it has one.
+
+    Raises:
+        BadInput: confirm.json is damaged.
+    """
+    standings = read_standings(sweep, plan)
+    if search is not None:
+        standings = search_standings(sweep, search, standings)
+    return [*map(Outdated(sweep.results).mark, standings)]
 
 
 def search_standings(

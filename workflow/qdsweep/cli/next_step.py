@@ -1,15 +1,25 @@
 """The text of `qdsweep` without a command: what to do next in this folder."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from qdsweep.config.files import read_yaml
+from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import places_left
 from qdsweep.text import plural
 
-_CONFIG = "config/config.yaml"
+if TYPE_CHECKING:
+    from qdsweep.records.progress import Standing
+
+CONFIG = "config/config.yaml"
+"""The sweep file of a study."""
 _SNAKEFILES = (Path("Snakefile"), Path("workflow/Snakefile"))
+_NAMED = 3  # runs per state
+_INIT = {"qdsweep init FOLDER": "create a study folder with an example"}
 _MORE = "`qdsweep watch` shows the progress of a sweep live. `qdsweep --help` lists all commands."
 
 
@@ -23,49 +33,93 @@ def next_step() -> Iterator[str]:
         yield "qdsweep.py: Snakemake would import this file in place of qdsweep. Rename it."
     results = Results(Path("results"))
     last = next(iter(results.known_sweeps()), None)
-    if Path(_CONFIG).exists():
+    if Path(CONFIG).exists():
         from qdsweep.planning.start import Given, Start
 
-        start = Start(results, Given({}, files=[_CONFIG]))
+        start = Start(results, Given({}, files=[CONFIG]))
         if last is not None and last.name != start.folder.name:  # from another file or `--config`
             yield from _state_of_started(last)
-        has_rules = any(map(Path.exists, _SNAKEFILES))
         steps = {
             "qdsweep plan": "show what would be computed, and its cost",
-            "snakemake --cores all" if has_rules else "qdsweep sweep": "start or resume the sweep",
+            start_command(): "start or resume the sweep",
         }
         yield from start.damaged()
-        yield from _state(start.folder, *start.left, steps)
+        started = _states(start.folder) if start.folder.plan.exists() else []
+        yield from _state(start.folder, *start.left, steps, started)
     elif last is not None:
         yield from _state_of_started(last)
     else:
-        yield f"There is no sweep in this folder: {_CONFIG} and {results.sweeps}/ do not exist."
-        yield from _listed({"qdsweep init FOLDER": "create a study folder with an example"})
+        yield f"There is no sweep in this folder: {CONFIG} and {results.sweeps}/ do not exist."
+        yield from _listed(_INIT)
     yield _MORE
+
+
+def start_command() -> str:
+    """Returns the command that starts the sweep of `CONFIG` in this folder."""
+    has_rules = any(map(Path.exists, _SNAKEFILES))
+    return "snakemake --cores all" if has_rules else "qdsweep sweep"
+
+
+def how_to_start() -> str:
+    """Returns the command that starts a sweep in this folder, or that creates a study."""
+    if Path(CONFIG).exists():
+        return f"Start that of {CONFIG}: {start_command()}"
+    return "; ".join(f"{text.capitalize()}: {command}" for command, text in _INIT.items())
+
+
+def has_new_config(sweep: SweepDir) -> bool:
+    """Returns whether `CONFIG` is the file of a sweep and has changed since its last start."""
+    with suppress(BadInput, OSError):
+        is_newer = Path(CONFIG).stat().st_mtime_ns > sweep.plan.stat().st_mtime_ns
+        return is_newer and read_yaml(Path(CONFIG)).get("name") == sweep.name
+    return False
+
+
+def _states(sweep: SweepDir) -> "list[Standing]":
+    from qdsweep.analysis.search import read_search, read_states
+
+    plan = read_plan(sweep)
+    return read_states(sweep, plan, read_search(sweep, plan))
 
 
 def _state_of_started(sweep: SweepDir) -> Iterator[str]:
     """Yields the state of a sweep whose command is not known."""
-    from qdsweep.records.progress import Outdated, read_standings
-
-    plan = read_plan(sweep)
+    plan, standings = read_plan(sweep), _states(sweep)
     if plan.levels:
         (left, total), noun = places_left(sweep, plan.levels), "place"
     else:
-        standings = map(Outdated(sweep.results).mark, read_standings(sweep, plan))
         states = [now.state for now in standings]
         left, total, noun = len(states) - states.count("finished"), len(states), "run"
     steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
-    yield from _state(sweep, left, total, noun, steps)
-    if left or not sweep.report.exists():
+    yield from _state(sweep, left, total, noun, steps, standings)
+    is_idle = all(now.state != "running" for now in standings)
+    if is_idle and (left or not sweep.report.exists()):
         yield "To resume the sweep, repeat the command that started it."
 
 
 def _state(
-    sweep: SweepDir, left: int, total: int, noun: str, steps: Mapping[str, str]
+    sweep: SweepDir,
+    left: int,
+    total: int,
+    noun: str,
+    steps: Mapping[str, str],
+    standings: "list[Standing]",
 ) -> Iterator[str]:
     if left:
         yield f"Sweep {sweep.name}: {left:,} of {plural(total, noun)} left."
+        for state in ("running", "failed", "outdated"):
+            runs = [now for now in standings if now.state == state]
+            if runs:
+                labels = "; ".join(now.run.label for now in runs[:_NAMED])
+                labels += f"; and {len(runs) - _NAMED:,} more" * (len(runs) > _NAMED)
+                yield f"  {len(runs):,} {state}: {labels}"
+            if runs and state == "running":  # a second start would compute nothing else
+                steps = {f"qdsweep watch {sweep.name}": "show the progress live"}
+            elif runs and state == "failed":
+                why = {f"qdsweep status {sweep.name}": "print the cause of each failure"}
+                steps = {**steps, **why}
+            elif runs:
+                yield f"  {runs[0].note}, so the next start computes them again."
     elif sweep.report.exists():
         yield f"Sweep {sweep.name} is finished. Its report: {sweep.report}"
         steps = {f"qdsweep status {sweep.name}": "print the state of every run"}

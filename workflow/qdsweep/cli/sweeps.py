@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import RESULTS, Add, lines, paragraph, sweep_name
+from qdsweep.cli.next_step import CONFIG, has_new_config, how_to_start
 from qdsweep.config.files import nearest
 from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
@@ -181,27 +182,27 @@ def _status(arguments: argparse.Namespace) -> int:
         has_cells,
         levels_so_far,
         read_search,
+        read_states,
         reevaluations,
         search_line,
-        search_standings,
         summary_line,
         table,
     )
-    from qdsweep.records.progress import Outdated, read_standings
     from qdsweep.records.status import REMEDY
 
     results = Results(arguments.results)
     known = results.known_sweeps()
+    is_usual = arguments.results is RESULTS["default"]
     if arguments.name is None and not known:
+        if is_usual:
+            raise BadInput(f"no sweep was started in this folder yet. {how_to_start()}")
         raise BadInput(
             f"--results {arguments.results}: it has no sweep; give the results/ of a started sweep"
         )
     sweep = results.sweep(arguments.name) if arguments.name else known[0]
     plan = read_plan(sweep)
-    standings, search = read_standings(sweep, plan), read_search(sweep, plan)
-    if search is not None:
-        standings = search_standings(sweep, search, standings)
-    standings = [*map(Outdated(results).mark, standings)]
+    search = read_search(sweep, plan)
+    standings = read_states(sweep, plan, search)
     metric = plan.rank.drawn(has_cells=has_cells(standings))
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "USED", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
@@ -227,6 +228,8 @@ def _status(arguments: argparse.Namespace) -> int:
     console.print(summary_line(standings), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)
+    if is_usual and has_new_config(sweep):
+        print(f"{CONFIG} has changed since the last start: `qdsweep plan` shows the work")
     return 0
 
 

@@ -40,6 +40,7 @@ _EXISTING = "Warning: the following output files of rule"
 COMMAND = "python -P -m qdsweep "
 """The start of the command of each rule of the workflow."""
 _LOG_LINES = 10
+_STARTED = time.time()
 # Lines of Snakemake after its event `onerror`.
 _AT_END = (
     *("Complete log", "Elapsed time", "Full Traceback"),
@@ -61,10 +62,26 @@ class _Short(DefaultFormatter):
             return super().format_job_error(msg)
         log, *others = msg["log"]
         about = ", ".join([*others, *(f"{key} {value}" for key, value in msg["aux"].items())])
-        lines = last_lines(Path(log))[-_LOG_LINES:]
+        lines = lines_since(_STARTED, Path(log))[-_LOG_LINES:]
         heading = f"{msg['rule_name']} did not finish{f' ({about})' * bool(about)}"
-        heading += f"; the end of {log}:" if lines else f"; {log} has no text"
+        heading += f"; the end of {log}:" if lines else f"; {log} has no new line"
         return "\n    ".join([_stamped(heading), *lines])
+
+
+def lines_since(start: float, log: Path) -> list[str]:
+    """Returns the last lines of a log that were written since a time.
+
+    The log of a run also has its earlier attempts. The first line of each contains the run's id.
+
+    Args:
+        start: The time [s since the epoch].
+        log: The log.
+    """
+    if not log.exists() or log.stat().st_mtime < start:
+        return []
+    lines = last_lines(log)
+    starts = [at for at, line in enumerate(lines) if f" {log.parent.name}, process " in line]
+    return lines[starts[-1] :] if starts else lines
 
 
 def is_own(command: str | None) -> bool:

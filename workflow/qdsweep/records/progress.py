@@ -68,6 +68,8 @@ def _finished(run: RunDir) -> Status | None:
 
 
 RAISED = "its budget was raised"
+# The end of a note: the line of the user's code, which may contain parentheses.
+_CODE = re.compile(r" \([^()]*, line \d+: .*\)$", re.S)
 KILLED = "killed; the next start resumes from the last reload file"
 _DAMAGED = "its status.json is damaged; a start that computes the run writes it again"
 
@@ -99,8 +101,8 @@ class Standing:
 
     @property
     def cause(self) -> str:
-        """The note in short: without parentheses and the log's last line."""
-        return self.note and re.sub(r" \([^)]*\)", "", self.note.split(" | ")[0])
+        """The note in short: without parentheses, such as the one with the line of code."""
+        return re.sub(r" \([^)]*\)", "", _CODE.sub("", self.note))
 
     @property
     def core_seconds_left(self) -> float | None:
@@ -204,8 +206,7 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
     if reached and files.summary.exists():
         return "finished", ""
     if status.status == "failed" or files.failure.exists():
-        why = (read_last_stop(files).message, last_line(files.log))
-        return "failed", " | ".join(filter(None, why))
+        return "failed", read_last_stop(files).message or last_line(files.log)
     begun, raised = bool(status.status), status.status == "finished" and not reached
     if raised or not begun:
         # Its last attempt may have ended before it wrote a status.
