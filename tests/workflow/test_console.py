@@ -12,7 +12,7 @@ import psutil
 import pytest
 from counting import EXPERIMENT, add_plugin
 from refusals import names_all
-from starting import start
+from starting import jobs, start
 from support import BIN, REPO, TINY, command, snakemake, write_yaml
 from waiting import wait_until
 
@@ -136,6 +136,10 @@ def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path
     names_all(done.stderr, "Error in rule mine", "Complete log")
     assert "MINE" in done.stdout
     assert "evolution.log" not in done.stderr
+
+    assert any(tmp_path.glob("results/sweeps/s/plots/evolution/*")), "another start may read them"
+    words = ("-n", "all", "--cores", 1, "--configfile", "s.yaml", "-s", "Snakefile")
+    assert "evolution" in jobs(snakemake(*words, cwd=tmp_path).stdout), "they count as unfinished"
 
 
 def test_candidates_that_fail_are_named_on_the_terminal(tmp_path):

@@ -16,7 +16,7 @@ from support import REPO
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
-from qdsweep.analysis.stages import STAGES, Stage, forget, maker_of
+from qdsweep.analysis.stages import STAGES, Stage, damaged, forget, maker_of
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
@@ -148,6 +148,26 @@ def test_the_lock_of_a_dead_start_on_another_node_is_waited_for_once(tmp_path, m
     begun = time.monotonic()
     with stage._turn(sweep):
         assert 1.9 < time.monotonic() - begun < 3.9
+
+
+def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeypatch):
+    results = tmp_path / "results"
+    shutil.copytree(invented.results, results, copy_function=os.link)
+    sweep = results / "sweeps/main"
+    stages = {"plot": STAGES[NAMES.index("plot")]}
+    assert damaged(stages, sweep) == {}, "results of an earlier release are trusted"
+
+    def stop(*folders: Path) -> None:
+        (sweep / "plots/overview.pdf").write_text("the first of many")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stage, "load", lambda stage: stop)
+        with pytest.raises(KeyboardInterrupt):
+            stages["plot"].run(sweep, results / "runs")
+    assert damaged(stages, sweep) == {"plot": []}
+    stages["plot"].run(sweep, results / "runs")
+    assert damaged(stages, sweep) == {}
 
 
 def test_importing_the_stages_is_cheap():

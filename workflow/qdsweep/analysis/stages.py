@@ -19,7 +19,7 @@ from qdsweep.files import await_listed, write_text
 from qdsweep.host.lock import Lock, Watch, describe, read_owner
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.records.paths import SweepDir
-from qdsweep.records.sums import damaged_files, sums_of
+from qdsweep.records.sums import damaged_files, is_withdrawn, sums_of, withdraw
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
@@ -126,11 +126,10 @@ class Stage:
                 stage.require_as_written(sweep_dir)
             for path in self.damaged(sweep_dir):
                 path.unlink(missing_ok=True)  # cached pictures too
-            sums = self._sums(sweep_dir)
-            sums.unlink(missing_ok=True)
+            withdraw(self._sums(sweep_dir))
             apply_baseline("avx2" if has_avx2() else "native")
             self.load()(sweep_dir, runs_dir, **options)
-            write_text(sums, sums_of(sweep_dir, self._files(sweep_dir)))
+            write_text(self._sums(sweep_dir), sums_of(sweep_dir, self._files(sweep_dir)))
 
     @contextmanager
     def _turn(self, sweep: SweepDir) -> Iterator[list["Stage"]]:
@@ -343,9 +342,17 @@ def files_of(stages: Mapping[str, Stage], names: Iterable[str]) -> list[str]:
 
 
 def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path]]:
-    """Returns the stages with a file that has changed since it was written, and these files."""
+    """Returns the stages to be made again: with a file that has changed, or unfinished.
+
+    Returns:
+        The files that have changed since they were written; none of an unfinished stage.
+    """
     files = {name: stage.damaged(sweep_dir) for name, stage in stages.items()}
-    return {name: paths for name, paths in files.items() if paths}
+    return {
+        name: paths
+        for name, paths in files.items()
+        if paths or is_withdrawn(SweepDir(sweep_dir).sums(name))
+    }
 
 
 def _await_end(stages: Iterable[Stage], sweep: SweepDir, watch: Watch) -> None:

@@ -23,6 +23,7 @@ from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.sums import withdraw
 from qdsweep.versions import __version__
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
@@ -177,11 +178,12 @@ def set_slurm_options(workflow: Any) -> None:
 def share_outputs() -> None:
     """Lets several starts of a sweep read and write the same files at the same time.
 
-    Before a job, Snakemake removes its outputs, which jobs of another start may be reading. After
-    it, Snakemake refuses outputs older than an input, which another start may just have replaced.
-    Commands of qdsweep replace each file as a whole and take turns.
+    Before a job and after a failure, Snakemake removes its outputs, which jobs of another start
+    may be reading. After a job, Snakemake refuses outputs older than an input, which another start
+    may just have replaced. Commands of qdsweep replace each file as a whole and take turns. The
+    outputs of a stage that failed are only marked: the next start makes them again.
     """
-    remove, postprocess = Job.remove_existing_output, Job.postprocess
+    remove, postprocess, cleanup = Job.remove_existing_output, Job.postprocess, Job.cleanup
 
     async def remove_unless_own(job: Job) -> None:
         if not is_own(job.shellcmd):
@@ -192,7 +194,15 @@ def share_outputs() -> None:
             options["check_output_mtime"] = False
         await postprocess(job, **options)
 
+    async def cleanup_by_owner(job: Job, skip_outputs: Any) -> None:
+        if is_own(job.shellcmd) and (stage := job.resources.get("stage")):
+            sweep = SweepDir(Path(job.log[0]).parents[1])  # results/sweeps/NAME/logs/STAGE.log
+            withdraw(sweep.sums(str(stage)))
+        else:
+            await cleanup(job, skip_outputs)
+
     Job.remove_existing_output, Job.postprocess = remove_unless_own, postprocess_by_owner
+    Job.cleanup = cleanup_by_owner
 
 
 def silent_slurm(seconds: float = 8) -> str:

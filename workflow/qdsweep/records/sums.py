@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from qdsweep.files import AGAIN, ANEW, damaged, read_json
+from qdsweep.files import AGAIN, ANEW, damaged, read_json, write_text
 
 
 def sums_of(folder: Path, files: Iterable[Path]) -> str:
@@ -31,6 +31,17 @@ def damaged_files(sums: Path, folder: Path) -> list[Path]:
     """
     there = ((folder / name, digest) for name, digest in _read(sums).items())
     return [path for path, digest in there if path.is_file() and _digest(path) != digest]
+
+
+def withdraw(sums: Path) -> None:
+    """Marks the files of some checksums as unfinished, such as those of a stage that begins."""
+    if sums.parent.exists():
+        write_text(sums, "")
+
+
+def is_withdrawn(sums: Path) -> bool:
+    """Returns whether the files of some checksums are unfinished: some may be newer than others."""
+    return sums.exists() and sums.stat().st_size == 0
 
 
 def require_as_written(path: Path, remedy: str = ANEW, sums: Path | None = None) -> None:
