@@ -189,7 +189,7 @@ def test_an_evaluation_that_hangs_stops_the_run(folder, workers):
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
-    names_all(run(folder, "exit", "--workers", 2, code=1), "worker", "(exit code 3)", "os._exit")
+    names_all(run(folder, "exit", "--workers", 2, code=1), "worker", "exit code 3.", "os._exit")
     assert read_json(folder / "out/state/failure.json")["cause"] == "failure"
     forgotten = shutil.move(folder / "out", folder / "earlier") / "state/run.log"
     assert forgotten.read_text().count("(exit code 3) is lost") >= 3

@@ -1,9 +1,11 @@
 """Each stage is complete, is a command, and names missing or damaged files."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from qdsweep.analysis.stages import STAGES, Stage, damaged, forget, maker_of
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
+from qdsweep.host import lock
 from qdsweep.host.lock import Lock
 from qdsweep.records.paths import SweepDir
 
@@ -132,6 +135,19 @@ def test_a_stage_waits_for_another_start(invented, main, tmp_path, running, stag
     process.communicate()
     assert process.returncode == 0
     assert before != (sweep.report.stat().st_mtime_ns, sweep.summary.stat().st_mtime_ns)
+
+
+def test_the_lock_of_a_dead_start_on_another_node_is_waited_for_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "DEAD_SECONDS", 2.0)
+    monkeypatch.setattr(lock, "SETTLE_SECONDS", 0.0)
+    sweep = SweepDir(tmp_path / "results/sweeps/main")
+    stage = next(stage for stage in STAGES if stage.name == "aggregate")
+    path = sweep.lock(stage.name)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"host": "node2", "boot": "another", "pids": "pid:[1]", "pid": 1}))
+    begun = time.monotonic()
+    with stage._turn(sweep):
+        assert 1.9 < time.monotonic() - begun < 3.9
 
 
 def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeypatch):

@@ -66,7 +66,10 @@ def test_golden_hash():
     assert code_hash(FIXTURE.read_bytes()) == GOLDEN
 
 
-PLAIN = """import numpy as np
+PLAIN = """from __future__ import annotations
+import functools
+import numpy as np
+from functools import cache
 
 SIZE = 3
 
@@ -84,11 +87,17 @@ class Arm:
 
     async def reach(self, solutions): return f"{solutions!r:>{9}}"
 
+    @functools.lru_cache(3)
+    def cached(self, size): return make(size)
+
 def make(size=SIZE): return [size]
-def other(size): return size
+@cache  # no signature
+def other(size): return Arm().cached(size)
 """
 TYPED = """from __future__ import annotations
+import functools
 import numpy as np
+from functools import cache
 from collections.abc import (
     Callable, Iterator,
 )
@@ -113,9 +122,22 @@ class Arm:
 
     async def reach(self, solutions: npt.NDArray[np.int64]) -> ((str)): return f"{solutions!r:>{9}}"
 
+    @functools.lru_cache(3)
+    def cached(self, size: int) -> "list[int]": return make(size)
+
 def make(size: ((int | None)) = SIZE) -> list[Callable[[int], int]]: return [size]
 from typing import Sequence
-def other(size: Sequence[int]): return size
+@cache
+def other(size: Sequence[Arm]): return Arm().cached(size)
+"""
+
+
+FIELDS = """from dataclasses import dataclass, fields
+@dataclass
+class P:
+    scale: float = 100.0
+
+SCALE = P.scale if fields(P)[0].type is float else 1
 """
 
 
@@ -145,6 +167,26 @@ def test_type_annotations_change_the_id_and_not_what_is_computed():
         ("x: int = 1\n", "x: int = 2\n"),
         ("f = lambda x: x\n", "f = lambda x: y\n"),
         ("a = {1: int}\n", "a = {1: str}\n"),
+        (FIELDS, f"from __future__ import annotations\n{FIELDS}"),
+        *(
+            (code, code.replace(": float", ": int"))
+            for code in (
+                "def f(x: float): pass\ng = getattr(f, '__annotations__')\n",
+                "def f(x: float): pass\nf = validate_call(f)\n",
+                "def f(x: float): pass\ndispatch.register(f)\n",
+                "class A:\n    def f(self, x: float): pass\n\nlib.apply(A().f)\n",
+                "class A:\n    def f(self, x: float): pass\n\nlib.apply(getattr(A(), 'f'))\n",
+                "class A:\n    def f(self, x: float): pass\n\nlib.apply(A)\n",
+                "@lib.checked\nclass A:\n    def f(self, x: float): pass\n",
+                "@lib.checked\nclass A:\n    class B:\n        def f(self, x: float): pass\n",
+                "class A(metaclass=M):\n    def f(self, x: float): pass\n",
+                "import evil\n@evil.cache\ndef f(x: float): pass\n",
+                "import evil\n@evil.setter\ndef f(x: float): pass\n",
+                "from evil import cache\n@cache\ndef f(x: float): pass\n",
+                "from evil import property\n@property\ndef f(x: float): pass\n",
+                "@lib.kernel\ndef f(x):\n    y: float = x\n",  # it reads the source
+            )
+        ),
     ],
 )  # fmt: skip
 def test_annotations_that_code_may_read_count(before: str, after: str):

@@ -149,7 +149,7 @@ class Stage:
         watch = Watch()
         while True:
             _await_end([self, *read], sweep, watch)
-            with Lock(sweep.lock(self.name), wait=math.inf):
+            with Lock(sweep.lock(self.name), math.inf, watch):
                 if any(watch.is_held(sweep.lock(stage.name)) for stage in read):
                     continue
                 _await_end(readers, sweep, watch)

@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import io
 import json
+import re
 import tokenize
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,20 +19,24 @@ from typing import NamedTuple
 
 _LAYOUT = {"COMMENT", "NL", "ENCODING", "ENDMARKER", "INDENT", "DEDENT"}
 
-# Modules that are imported for annotations.
-_TYPING = {"__future__", "collections.abc", "numpy.typing", "typing", "typing_extensions"}
-# Decorators that read no annotation of their function; others may.
+# Modules that are imported for annotations. `__future__` is not one of them: it changes all others.
+_TYPING = {"collections.abc", "numpy.typing", "typing", "typing_extensions"}
+# Decorators that read no annotation of their function, by module; others may.
 _PLAIN = {
-    *("property", "setter", "cached_property", "staticmethod", "classmethod"),
-    *("abstractmethod", "override", "cache", "lru_cache"),
+    "builtins": {"property", "staticmethod", "classmethod"},
+    "functools": {"cached_property", "cache", "lru_cache"},
+    "abc": {"abstractmethod"},
+    "typing": {"override"},
 }
-# A file with one of these names may read its own annotations.
+# A file with one of these words, even in a string, may read its own annotations.
 _READERS = {
-    *("__annotations__", "__annotate__", "get_annotations", "get_type_hints"),
-    *("signature", "getfullargspec"),
+    *("__annotations__", "__annotate__", "get_annotations", "annotationlib", "get_type_hints"),
+    *("signature", "Signature", "getfullargspec", "getmembers"),
+    *("globals", "locals", "vars", "__dict__", "eval", "exec"),
 }
 # An annotation with one of these may do more than name a type.
 _EFFECTS = ast.Call | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom
+_WORD = re.compile(r"\w+")
 
 
 class _Token(NamedTuple):
@@ -69,10 +74,15 @@ def code_hash(source: bytes) -> str:
 def untyped_hash(source: bytes) -> str:
     """Returns the hash of a Python file like `code_hash`, but without its type annotations [hex].
 
-    Two files with equal hashes give the same results. The hash is without the annotations of
-    functions and of variables with a value, and without imports that only annotations use.
-    Annotations stay in the bodies of classes and on decorated functions, as a dataclass and
-    functools.singledispatch read them.
+    Two files with equal hashes give the same results. What code may read stays, and costs at most
+    a computation. The hash is only without:
+
+    - annotations of functions, and of variables that get a value, except in the body of a class,
+    - imports from `_TYPING` that only these annotations use.
+
+    The functions and classes around such an annotation are used only in calls such as `f(x)`. They
+    have no keyword such as `metaclass`, and no decorator except `_PLAIN`. A file with one of
+    `_READERS` keeps all its annotations.
 
     Args:
         source: The file as it is.
@@ -145,7 +155,9 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 def _typing_places(tokens: Sequence[_Token], text: str) -> set[int]:
     """Returns the places of the tokens that only give types; see `untyped_hash`."""
-    if not _READERS.isdisjoint(token.text for token in tokens):
+    # A comment is no executed code.
+    code = " ".join(token.text for token in tokens if token.kind != "COMMENT")
+    if not _READERS.isdisjoint(_WORD.findall(code)):
         return set()
     tree, lines = ast.parse(text), text.split("\n")
     starts = [token.start for token in tokens]
@@ -158,7 +170,10 @@ def _typing_places(tokens: Sequence[_Token], text: str) -> set[int]:
         first, last = ((row, len(lines[row - 1].encode()[:at].decode())) for row, at in ends)
         return bisect_right(starts, first) - 1, bisect_left(starts, last)  # after each DEDENT
 
-    annotations = [*_annotations(tree)]
+    candidates = [*_annotations(tree, _plain_names(tree))]
+    types = {id(part) for annotation, _ in candidates for part in ast.walk(annotation)}
+    values = _values(part for part in ast.walk(tree) if id(part) not in types)
+    annotations = [annotation for annotation, names in candidates if values.isdisjoint(names)]
     places = set[int]()
     for annotation in annotations:
         first, last = span(annotation)
@@ -168,8 +183,8 @@ def _typing_places(tokens: Sequence[_Token], text: str) -> set[int]:
                 last = next(p for p in range(last, len(tokens)) if tokens[p].text == ")") + 1
         places.update(range(first - 1, last))
     inside = {id(part) for annotation in annotations for part in ast.walk(annotation)}
-    names = (part for part in ast.walk(tree) if isinstance(part, ast.Name))
-    used = {"*"} | {name.id for name in names if id(name) not in inside}
+    others = [part for part in ast.walk(tree) if id(part) not in inside]
+    used = {"*"} | _values(others) | {part.id for part in others if isinstance(part, ast.Name)}
     for statement in tree.body:
         if isinstance(statement, ast.Import):
             modules = {alias.name for alias in statement.names}
@@ -183,29 +198,77 @@ def _typing_places(tokens: Sequence[_Token], text: str) -> set[int]:
     return places
 
 
-def _annotations(parent: ast.AST, *, in_class: bool = False) -> Iterator[ast.expr]:
-    """Yields the annotations inside a node that no code reads."""
+def _plain_names(tree: ast.Module) -> set[str]:
+    """Returns the decorators of `_PLAIN` by the names that this file has for them."""
+    names = {f"{module}.{name}" for module, names in _PLAIN.items() for name in names}
+    others = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            known = set() if node.level else _PLAIN.get(node.module or "", set())
+            for alias in node.names:
+                is_known = alias.name in known and not alias.asname
+                (names if is_known else others).add(alias.asname or alias.name)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            others.add(node.name)
+    return (names | _PLAIN["builtins"]) - others
+
+
+def _values(nodes: Iterable[ast.AST]) -> set[str]:
+    """Returns the names that these nodes use as values, not only in calls of them.
+
+    It includes the words of strings, as in `getattr(self, "cost")`, except docstrings.
+    """
+    nodes = [*nodes]
+    skipped = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    skipped |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    values = set[str]()
+    for node in nodes:
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Name):
+            values.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            values.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            values.update(_WORD.findall(node.value))
+    return values
+
+
+def _annotations(
+    parent: ast.AST, plain: set[str], owners: Sequence[str] | None = (), *, in_class: bool = False
+) -> Iterator[tuple[ast.expr, Sequence[str]]]:
+    """Yields the annotations inside a node, with the names whose use as a value may read them.
+
+    Args:
+        parent: The node.
+        plain: The decorators that read nothing.
+        owners: The functions and classes around its body; None if one of them has a decorator or
+            a keyword that may read annotations.
+        in_class: Whether it is in the body of a class.
+    """
     for node in ast.iter_child_nodes(parent):
         if isinstance(node, ast.expr):
             continue
-        stays, candidates = in_class or isinstance(node, ast.ClassDef), list[ast.expr | None]()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        stays, inner, candidates = in_class, owners, list[ast.expr | None]()
+        if isinstance(node, ast.ClassDef):
+            stays, is_plain = True, not node.decorator_list and not node.keywords
+            inner = (*owners, node.name) if owners is not None and is_plain else None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             stays, spec = False, node.args
-            if all(_name(decorator) in _PLAIN for decorator in node.decorator_list):
-                arguments = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
-                others = (spec.vararg, spec.kwarg)
-                candidates = [a.annotation for a in (*arguments, *others) if a is not None]
-                candidates.append(node.returns)
+            is_plain = all(_name(decorator) in plain for decorator in node.decorator_list)
+            inner = (*owners, node.name) if owners is not None and is_plain else None
+            arguments = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+            others = (spec.vararg, spec.kwarg)
+            candidates = [a.annotation for a in (*arguments, *others) if a is not None]
+            candidates.append(node.returns)
         elif isinstance(node, ast.AnnAssign) and node.value is not None and not in_class:
             candidates = [node.annotation]
-        for each in candidates:
+        for each in candidates if inner is not None else ():
             if each and not any(isinstance(part, _EFFECTS) for part in ast.walk(each)):
-                yield each
-        yield from _annotations(node, in_class=stays)
+                yield each, inner or ()
+        yield from _annotations(node, plain, inner, in_class=stays)
 
 
 def _name(decorator: ast.expr) -> str:
-    """Returns the last part of a decorator's name."""
-    if isinstance(decorator, ast.Call):
-        decorator = decorator.func
-    return str(getattr(decorator, "attr", getattr(decorator, "id", "")))
+    """Returns the whole name of a decorator."""
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)

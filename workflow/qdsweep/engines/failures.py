@@ -62,9 +62,11 @@ class WorkerDied(QdsweepError):
     """
 
     def __init__(self, losses: int, row: int, lost: str) -> None:
+        # Short notes omit what is in parentheses.
+        last = re.sub(r" \((exit code \d+|SIG\w+)\)$", r" with \1", lost)
         super().__init__(
             f"a worker died {losses} times in one batch (while it evaluated solutions {row} and "
-            f"later), at last {lost}. Usual causes: out of memory, a crash in a library of the "
+            f"later), at last {last}. Usual causes: out of memory, a crash in a library of the "
             "domain, os._exit"
         )
         self.is_crash = re.search(r"\((exit code|SIG(?!KILL|TERM))", lost) is not None

@@ -158,15 +158,16 @@ class Lock:
     Args:
         path: The file.
         wait: How long to wait for another owner [s].
+        watch: Has already watched the file.
     """
 
-    def __init__(self, path: Path, wait: float = WAIT_SECONDS) -> None:
+    def __init__(self, path: Path, wait: float = WAIT_SECONDS, watch: Watch | None = None) -> None:
         self.path = path
         self.wait = wait
         self._file: int | None = None
         self._content = b""
         self._done = threading.Event()
-        self._watch = Watch()
+        self._watch = watch or Watch()
         self._ask_at = 0.0
         self._is_moved = False  # the last owner was on another node
 

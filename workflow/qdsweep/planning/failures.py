@@ -37,6 +37,8 @@ _CAUSE = 160  # characters
 # Parts of the message of a failed evaluation: its beginning, and the code after the line's number.
 _WHICH = re.compile(r"^solution \d+ of the batch \([^)]*\): ")
 _CODE = re.compile(r"(, line \d+): .*\)$")
+_ADVICE = ". Usual causes: "  # the log has it
+_EMPTY = "its log is empty: the process was killed"
 # Snakemake's text of a run's process that has ended with an exit code, or by a signal.
 _ENDED = re.compile(
     r"qdsweep .* launch (\S+) .*(?: exit status (\d+)| with <Signals\.(\w+):)", re.S
@@ -147,6 +149,7 @@ def summary(logs: Sequence[tuple[str, Path | None]], log: str) -> Iterator[str]:
         if run and not last_line(path):  # it was killed, and could not publish its log
             path = run.state.log
         cause = _CODE.sub(r"\1)", _WHICH.sub("", cause.removeprefix("qdsweep: ")))
+        cause = cause.partition(_ADVICE)[0] or _EMPTY
         yield f"  {path}: {cut(cause, _CAUSE)}"
     if len(logs) > _LISTED:
         yield f"  and {len(logs) - _LISTED:,} more, which `qdsweep status` lists"
