@@ -7,7 +7,7 @@ from typing import NamedTuple
 from qdsweep.analysis.legend import group_names, place_mark, sweep_marks
 from qdsweep.config.files import nearest
 from qdsweep.errors import BadInput
-from qdsweep.records.paths import Results, RunFiles, SweepDir
+from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 
 MOST = 24  # maps on one page
@@ -86,8 +86,8 @@ def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
 
 
 def _is_run(path: Path) -> bool:
-    files = RunFiles(path)
-    return files.summary.exists() or files.config.exists() or (path / "state").is_dir()
+    run = RunDir(path)
+    return run.summary.exists() or run.config.exists() or run.state.path.is_dir()
 
 
 def _of_sweep(sweep: SweepDir, prefix: str) -> tuple[list[Shown], str]:
