@@ -79,6 +79,18 @@ def test_without_the_example_a_preset_is_swept(tmp_path, programs):
     assert not (tmp_path / "mine/results").exists()
 
 
+def test_a_file_that_is_given_takes_nothing_from_the_studys_config(tmp_path, programs):
+    """The study of `init` has a first batch and more, which would make other runs of it."""
+    type_in(programs, "qdsweep", "init", "mine", cwd=tmp_path)
+    other = {"name": "other", "experiment": TINY, "sweep": "::: seed 1"}
+    write_yaml(tmp_path / "mine/other.yaml", other)
+    words = ("--configfile", "other.yaml", "--cores", 1)
+    type_in(programs, "snakemake", *words, "--until", "qd_run", cwd=tmp_path / "mine")
+    assert len(digests(tmp_path / "mine")) == 1
+    done = type_in(programs, "qdsweep", "sweep", "other.yaml", "-n", cwd=tmp_path / "mine")
+    assert "qd_run" not in jobs(done.stdout + done.stderr)
+
+
 def test_a_sweep_needs_no_snakefile(tmp_path, programs, study):
     config = {"name": "t", "experiment": TINY, "sweep": "::: seed 1 2"}
     write_yaml(tmp_path / "tiny.yaml", config)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -53,6 +54,23 @@ def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
     assert shown == {group: color.lower() for group, color in printed.items()}
     dashes = [trace["line"]["dash"] for trace in curves if "name" in trace]
     assert dashes == ["solid", "dash"] * 2
+
+
+def test_a_negative_qd_score_is_drawn_with_its_band(sweep):
+    """Objectives below the objective range make it negative."""
+    data = data_of(sweep)
+    means = [name for name in data.curves if name.endswith("qd_score_mean")]
+    data.curves[means] *= -1
+    axes = learning_curves(data).figure.axes[0]
+    assert axes.get_ylim()[0] < data.curves["norm_qd_score_mean"].min()
+    curves = json.loads(next(iter(interactive_figures(data)[0].views.values())))["data"]
+    bands = [trace for trace in curves if "fill" in trace]
+    ends = data.curves.groupby("group").last()
+    assert len(bands) == len(ends)
+    for trace in bands:
+        end, y = ends.loc[trace["legendgroup"]], trace["y"]
+        lowest = np.frombuffer(b64decode(y["bdata"]), np.dtype(y["dtype"])).min()
+        assert lowest < end["norm_qd_score_mean"] - 0.9 * end["norm_qd_score_se"]
 
 
 def test_the_legend_has_a_block_for_each_name(sweep):

@@ -7,7 +7,14 @@ from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
-from qdsweep.analysis.figures.style import DRAWN, THIN, draw_line, figure_width, short_numbers
+from qdsweep.analysis.figures.style import (
+    DRAWN,
+    THIN,
+    draw_line,
+    figure_width,
+    short_numbers,
+    start_at_zero,
+)
 from qdsweep.analysis.legend import DASHES
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.metrics import EVALUATIONS, STEPS
@@ -80,7 +87,7 @@ def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> No
     ax.set_ylabel(metric.heading)
     ax.set_xlim(0, None)
     if metric.from_zero:
-        ax.set_ylim(0, None)
+        start_at_zero(ax)
     ax.grid(True)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis)

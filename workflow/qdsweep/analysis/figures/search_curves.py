@@ -10,7 +10,13 @@ import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.layout import lay_out
-from qdsweep.analysis.figures.style import NOTE, draw_line, figure_width, short_numbers
+from qdsweep.analysis.figures.style import (
+    NOTE,
+    draw_line,
+    figure_width,
+    short_numbers,
+    start_at_zero,
+)
 from qdsweep.analysis.legend import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
 from qdsweep.records.metrics import column_of, read_metrics, read_rows
@@ -56,7 +62,7 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     ax.set(xlabel=f"{search.unit.capitalize()} of a run", ylabel=search.metric.heading)
     ax.set_xlim(0, None)
     if search.metric.from_zero:
-        ax.set_ylim(0, None)
+        start_at_zero(ax)
     ax.grid(True, axis="y")
     short_numbers(ax.xaxis)
     short_numbers(ax.yaxis)

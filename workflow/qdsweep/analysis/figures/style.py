@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from qdsweep.analysis.legend import DASHES, MARKERS, Mark
 from qdsweep.files import atomic
 from qdsweep.text import plain, short_number
@@ -145,6 +147,12 @@ def add_key(ax: "Axes", mark: Mark) -> None:
     """Draws a group's line above the axes that show only this group."""
     look = line_style(mark) | {"linewidth": 2.4, "markevery": [1]}
     ax.plot([0, 0.5, 1], [1, 1, 1], transform=ax.transAxes, clip_on=False, zorder=5, **look)
+
+
+def start_at_zero(ax: "Axes") -> None:
+    """Starts the y axis at zero, unless a line is below it, such as a negative QD score."""
+    if not any((np.asarray(line.get_ydata(), float) < 0).any() for line in ax.get_lines()):
+        ax.set_ylim(0, None)
 
 
 def short_numbers(axis: "Axis", bins: int = 5) -> None:

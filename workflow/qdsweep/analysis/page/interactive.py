@@ -253,8 +253,9 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
     silent = common | {"hoverinfo": "skip", "showlegend": False}
     traces = []
     if np.isfinite(low).any():
-        # An axis from zero does not end below it for the sake of a band.
-        bottom = np.maximum(low, np.minimum(middle, 0)) if view.metric.from_zero else low
+        # An axis from zero does not end below it only for a band.
+        from_zero = view.metric.from_zero and not (middle < 0).any()
+        bottom = np.maximum(low, 0) if from_zero else low
         places, top = x, high
         if stairs:  # written out, as the way back would have steps of the other kind
             places = np.repeat(x, 2)[1:]

@@ -249,12 +249,12 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
 
 
 def elites_below_range(summary: "pd.DataFrame") -> str:
-    """Returns a warning where runs of summary.csv have elites below their objective range."""
+    """Returns a warning if 1 % of the elites of summary.csv are below their objective range."""
     if "elites_below_range" not in summary:  # the table of an earlier release
         return ""
     runs = summary.drop_duplicates("id")
     below = runs["elites_below_range"].fillna(0)
-    if not below.any():
+    if below.sum() < max(0.01 * runs["num_elites"].sum(), 1):
         return ""
     return (
         f" {plural(int(below.sum()), 'elite')} in {(below > 0).sum()} of {plural(len(runs), 'run')}"
