@@ -204,7 +204,7 @@ def _wrong_values(key: str, info: FieldInfo) -> Iterator[tuple[str, Any, tuple[s
                 ("has a NUL", "a\0b"),
                 ("has a line break", "a\nb"),
             ):
-                yield what, value, (repr(value), f"{pattern}|module:Class")
+                yield what, value, (repr(value), f"{pattern}|module:name|module:Class")
     if leaves & {float}:
         yield "is infinite", float("inf"), ("inf", *allowed)
         yield "is not a number", float("nan"), ("nan", *allowed)

@@ -1,12 +1,14 @@
 """`qdsweep check --algorithm` accepts correct algorithms, and names the faults of others."""
 
 import pytest
+import yaml
 from composing import installed, with_algorithm
 from own_parts import HOSTILE, LAB
 from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.algorithms.check import check_algorithm, small_experiment, try_out
+from qdsweep.algorithms.own import part_of
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
 
@@ -51,12 +53,15 @@ class Terse(GaussianEmitter):
         ("annealed:Annealed", ()),
     ],
 )
-def test_elites_without_their_seeds_are_named(plugins, capsys, name, names):
+def test_the_use_of_a_class_and_elites_without_their_seeds_are_named(plugins, capsys, name, names):
     plugins("terse", TERSE)
     assert main(["check", "--algorithm", name]) == 0
     printed = capsys.readouterr().out
     names_all(printed, name, *names)
     assert names or "evaluation_seed" not in printed
+    use = yaml.safe_load(printed.splitlines()[-1].partition(": ")[2])
+    assert use == {"algorithm": part_of(name)}
+    assert [part.type for part in compose(TINY | use).algorithm.own_parts.values()] == [name]
 
 
 @pytest.mark.parametrize("name", LEARNERS)

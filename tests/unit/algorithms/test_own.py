@@ -156,6 +156,10 @@ def test_it_trains_once_an_iteration_wherever_it_was_stopped(tmp_path, rows):
         (part(archive={"type": "floor:Floor", "lest": 1}), ("algorithm.archive", "'least'")),
         (part(scheduler={"type": "lab:Counting", "evry": 1}), ("algorithm.scheduler", "'every'")),
         (part(emitters=[{"type": "annealed:Annealed", "sgma": 1}]), ("emitters", "'sigma'")),
+        (
+            {"type": "lab:Bare"},
+            ("'archive'", "{archive: {type: grid}, emitters: [{type: 'lab:Bare'}]}"),
+        ),
         ({"type": "lab:mak"}, ("lab", "mak", "'make'")),
         ("lab:LAB", ("lab", "LAB")),
     ],

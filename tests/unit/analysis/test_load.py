@@ -53,8 +53,19 @@ def test_an_archive_of_another_run_is_refused(invented, tmp_path):
 
 def test_load_sweep(invented, main):
     assert len(load_sweep("main", invented.results)) == 6
-    with refused("other", "main"):
+    with refused("other", "main", invented.results):
         load_sweep("other", invented.results)
+
+
+def test_the_table_of_a_sweep_is_suggested_where_it_is_read_as_a_run(invented, main, monkeypatch):
+    for name in ("main", invented.results / "sweeps/main"):
+        with refused("load_sweep('main')"):
+            load(name, invented.results)
+    with refused(f"load_sweep('main', '{invented.results}')"):
+        load(invented.results / "sweeps/main")
+    monkeypatch.chdir(invented.results)
+    with refused(invented.results / "results"):
+        load_sweep("main")
 
 
 def test_a_run_is_also_found_by_its_id_and_by_its_name_in_a_sweep(invented, main):

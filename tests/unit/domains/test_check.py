@@ -126,3 +126,16 @@ def test_an_error_of_the_constructor_is_reported_with_its_line(plugins, capsys):
     plugins("mine", GOOD.replace("self.solution_dim = d", "self.solution_dim = d / 0"))
     assert main(["check", "mine:Good"]) == 2
     names_all(capsys.readouterr().err, "mine:Good: ", "ZeroDivisionError", "mine.py, line 12")
+
+
+@pytest.mark.parametrize("name", ["throw", "config/plugins/throw.py", "throw.Good"])
+def test_the_class_of_a_file_is_suggested(plugins, capsys, name):
+    plugins("throw", "def helper():\n    pass\n\n" + GOOD)
+    assert main(["check", name]) == 2
+    names_all(capsys.readouterr().err, f"'{name}'", "'throw:Good'")
+
+
+@pytest.mark.parametrize("name", ["annealed:Annealed", "curious:Curious"])
+def test_a_part_of_an_algorithm_is_checked_as_such(name):
+    with refused(name, f"qdsweep check --algorithm {name}"):
+        make(type=name)

@@ -5,7 +5,6 @@ They run a small experiment with an algorithm or one of its parts, here and in a
 
 import copyreg
 import hashlib
-import inspect
 import io
 import json
 import os
@@ -19,12 +18,11 @@ import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.algorithms.base import SEED, Algorithm, Candidates
-from qdsweep.algorithms.own import takes_fields
+from qdsweep.algorithms.own import part_of, takes_fields
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import find_preset, read_yaml
-from qdsweep.config.plugin import load_plugin
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, evaluated
 from qdsweep.errors import BadInput, raised
@@ -299,7 +297,7 @@ def small_experiment(
     if experiment is not None:
         changes = {} if domain is None else {"domain": domain}
         return compose(experiment, changes | dict(settings), source=source)
-    algorithm = _part(name) if ":" in name else name
+    algorithm = {"name": name.rsplit(":", 1)[1], **part_of(name)} if ":" in name else name
     groups, home = 1, _DOMAIN
     if not isinstance(algorithm, dict):
         part = read_yaml(find_preset("algorithms", name))
@@ -328,22 +326,6 @@ def _experiment(name: str) -> dict[str, Any] | None:
         except BadInput:
             raise error from None
     return data if "domain" in data or "experiment" in data else None
-
-
-def _part(name: str) -> dict[str, Any]:
-    """Returns an algorithm with a user's class or function, whose attributes show its role."""
-    target: Any = load_plugin(name)
-    arguments = list(inspect.signature(target).parameters) if isinstance(target, type) else []
-    part: dict[str, Any] = {"archive": {"type": "grid"}, "emitters": [{"type": "gaussian"}]}
-    if {"emitters", "emitter_pool"} & set(arguments):
-        part["scheduler"] = {"type": name}
-    elif arguments[:1] == ["archive"]:
-        part["emitters"] = [{"type": name}]
-    elif isinstance(target, type) and hasattr(target, "add") and hasattr(target, "data"):
-        part["archive"] = {"type": name}
-    else:
-        part = {"type": name}
-    return {"name": name.rsplit(":", 1)[1], **part}
 
 
 def trace_elsewhere(experiment: Experiment) -> Trace:

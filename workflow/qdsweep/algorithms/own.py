@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
+
 from qdsweep.algorithms.base import Fields
 from qdsweep.config.emitters import EmitterKind, PluginEmitter
 from qdsweep.config.experiment import Experiment
@@ -35,6 +37,28 @@ def takes_fields(group: EmitterKind) -> bool:
     tell = getattr(load_plugin(group.type), "tell", None)
     parameters = [] if tell is None else inspect.signature(tell).parameters.values()
     return any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def part_of(name: str) -> dict[str, Any]:
+    """Returns an algorithm with a user's class or function, whose attributes show its role."""
+    target: Any = load_plugin(name)
+    arguments = list(inspect.signature(target).parameters) if isinstance(target, type) else []
+    part: dict[str, Any] = {"archive": {"type": "grid"}, "emitters": [{"type": "gaussian"}]}
+    if {"emitters", "emitter_pool"} & set(arguments):
+        part["scheduler"] = {"type": name}
+    elif arguments[:1] == ["archive"]:
+        part["emitters"] = [{"type": name}]
+    elif isinstance(target, type) and hasattr(target, "add") and hasattr(target, "data"):
+        part["archive"] = {"type": name}
+    else:
+        part = {"type": name}
+    return part
+
+
+def as_yaml(part: Mapping[str, Any]) -> str:
+    """Returns a part of an experiment as one line of YAML, for messages."""
+    text: str = yaml.safe_dump(dict(part), sort_keys=False, default_flow_style=True, width=1000)
+    return text.strip()
 
 
 def call_own(
@@ -70,9 +94,14 @@ def call_own(
     try:
         inspect.signature(function).bind(*positional, **used)
     except TypeError as error:
+        remedy = (
+            f"qdsweep passes {', '.join(given)} if the signature has them; write the others next "
+            "to `type`"
+        )
+        if where == "algorithm" and "emitters" in (part := part_of(target)):
+            remedy = f"It is a part of an algorithm. Write algorithm: {as_yaml(part)}"
         raise BadInput(
-            f"{where}: {target}: {error}; its signature is {inspect.signature(function)}. qdsweep "
-            f"passes {', '.join(given)} if the signature has them; write the others next to `type`"
+            f"{where}: {target}: {error}; its signature is {inspect.signature(function)}. {remedy}"
         ) from None
     try:
         return function(*positional, **used)

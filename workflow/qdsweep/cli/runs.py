@@ -337,6 +337,7 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_algorithm(arguments: argparse.Namespace) -> int:
     apply_baseline("avx2")
     from qdsweep.algorithms.check import check_algorithm, small_experiment, trace_elsewhere
+    from qdsweep.algorithms.own import as_yaml
 
     experiment = small_experiment(
         arguments.algorithm, arguments.domain, overrides(arguments.set), "--set"
@@ -345,6 +346,9 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
     print(f"{arguments.algorithm}: fit for use ({experiment.domain.name})")
     if warning:
         print(f"Warning: {warning}")
+    if experiment.algorithm.own_parts and ":" in arguments.algorithm:
+        part = experiment.algorithm.model_dump(mode="json", exclude_defaults=True, exclude={"name"})
+        print(f"In an experiment: algorithm: {as_yaml(part)}")
     return 0
 
 

@@ -16,6 +16,8 @@ from qdsweep.errors import BadInput
 
 # Tags of models that no user writes as a `type`.
 _UNWRITTEN = ("plugin", "module:Class", "composition")
+# Values of keys that most algorithms have in common.
+_COMMON = {"algorithm.archive": "{type: grid}", "algorithm.emitters": "[{type: gaussian}]"}
 
 
 def explain(
@@ -61,22 +63,29 @@ def _line(
         if not siblings:  # another line reports the wrong type of the part
             return "", ""
         hint = nearest(str(path[-1]), siblings)
+        if "arguments" in siblings:  # the part is the user's own code
+            argument = f"arguments: {{{path[-1]}: {quoted(value)}}}"
+            hint += f"for an argument of its class, write {argument}; "
         return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}", ""
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return f"{place}{_wrong_type(path, value, detail.get('ctx', {}))}", ""
     if kind == "missing" and isinstance(path[-1], str):
-        return f"{place}the key {dotted(path)} is missing", ""
+        common = _COMMON.get(dotted(path))
+        hint = f"; write, for example, {path[-1]}: {common}" if common else ""
+        return f"{place}the key {dotted(path)} is missing{hint}", ""
     if kind in ("value_error", "assertion_error"):
         message = message.removeprefix("Value error, ")
         prefix = f"{dotted(path)}: " if path and dotted(path) not in message else ""
         return f"{place}{prefix}{message}", ""
     if kind == "missing":  # an item of a list of fixed length
         return f"{place}{dotted(path[:-1])} = {quoted(value)}: ", "should have more items"
-    if kind == "string_pattern_mismatch" and detail.get("ctx", {}).get("pattern") == TARGET:
-        return (
-            f"{place}{dotted(path)} = {quoted(value)}: ",
-            f"should be module:name (pattern {TARGET})",
-        )
+    pattern = str(detail.get("ctx", {}).get("pattern"))
+    if kind == "string_pattern_mismatch" and pattern.startswith(TARGET):
+        hint = f" ({form.strip()})" if (form := _with_colon(value)) else ""
+        message = f"should be module:name{hint}"
+        if pattern != TARGET:
+            message += " or the name of a class of gymnasium.wrappers"
+        return f"{place}{dotted(path)} = {quoted(value)}: ", message
     message = re.sub(r"^\w+ should ", "should ", message).replace(" after validation", "")
     message = message.replace("a valid array", "a list").replace("an object", "a mapping")
     if kind == "string_type" and isinstance(value, int | float):
@@ -102,7 +111,14 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or your own module:Class" if set(options) & {"plugin", "module:Class"} else ""
-    return f"{where} = {quoted(named)}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
+    hint = (own and _with_colon(named)) or nearest(named, kinds)
+    return f"{where} = {quoted(named)}: {hint}known: {', '.join(kinds)}{own}"
+
+
+def _with_colon(name: str) -> str:
+    """Returns "did you mean ...? " for a `module:name` that is written without its colon."""
+    form = re.sub(r"(\.|/|::)(?=\w+$)", ":", name)
+    return f"did you mean {form!r}? " if form != name and re.fullmatch(TARGET, form) else ""
 
 
 def _real_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> Path:

@@ -262,10 +262,22 @@ def find_preset(kind: str, name: str) -> Path:
     known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
     file = f"config/{kind}/{name if _is_plain(name) else 'NAME'}.yaml"
     path = "; a path must end with .yaml" if "/" in name else ""
+    hint = _own_code(kind, name) or nearest(name, known)
     raise BadInput(
-        f"{kind[:-1]} = {quoted(name)}: there is no {file}{path}; {nearest(name, known)}known: "
-        f"{', '.join(known)}"
+        f"{kind[:-1]} = {quoted(name)}: there is no {file}{path}; {hint}known: {', '.join(known)}"
     )
+
+
+def _own_code(kind: str, name: str) -> str:
+    """Returns "did you mean ...? " for the name or path of a file of config/plugins/."""
+    path = Path("config/plugins", f"{Path(name).stem}.py")
+    if not _is_file(path):
+        return ""
+    words = "class" if kind == "domains" else "class|def"
+    pattern = rf"^(?:{words}) ([A-Za-z]\w*)"
+    names = re.findall(pattern, path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    forms = " or ".join(repr(f"{path.stem}:{each}") for each in names)
+    return f"did you mean {forms}? " if names else ""
 
 
 def _is_file(path: Path) -> bool:

@@ -46,7 +46,7 @@ def make_plugin(plugin: Plugin) -> Domain:
     except TypeError as error:
         raise BadInput(
             f"{plugin.type}: domain.arguments = {plugin.arguments}: {error}; the class takes "
-            f"{signature}"
+            f"{signature}{_hint(domain_class, plugin.type)}"
         ) from None
     domain = domain_class(**plugin.arguments)
     require_domain(domain, plugin.type)
@@ -81,7 +81,15 @@ def require_domain(domain: Any, target: str) -> None:
         elif name in ("measures", "fields"):
             problems += _faulty_entries(name, value)
     if problems:
-        raise BadInput(f"{target} is not a domain: " + "; ".join(problems))
+        hint = _hint(type(domain), target)
+        raise BadInput(f"{target} is not a domain: {'; '.join(problems)}{hint}")
+
+
+def _hint(kind: type, target: str) -> str:
+    """Returns the remedy for a class that is a part of an algorithm; else nothing."""
+    if not (hasattr(kind, "ask") or hasattr(kind, "add")):
+        return ""
+    return f". Is it an emitter, archive or algorithm? `qdsweep check --algorithm {target}`"
 
 
 def _is_dim(value: Any) -> bool:

@@ -42,7 +42,7 @@ from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
 from qdsweep.records.archive import field_names
 from qdsweep.records.metrics import read_metrics
-from qdsweep.records.paths import Results, RunDir, RunFiles
+from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
@@ -393,6 +393,13 @@ def load(run: str | PathLike[str], results: str | PathLike[str] = "results") -> 
         >>> run.archive.stats.coverage
     """
     path = Path(run) if Path(run).exists() else _find(str(run), Results(Path(results)))
+    if SweepDir(path).plan.exists():
+        folder = path.absolute().parents[1]
+        elsewhere = "" if folder == Path(results).absolute() else f", {str(folder)!r}"
+        raise BadInput(
+            f"{path} is a sweep, not a run. load_sweep({path.name!r}{elsewhere}) returns its "
+            "table, with the ids of its runs"
+        )
     files = RunFiles(path)
     for file in (files.summary, files.config, files.metrics, files.archive):
         require(file, f"{path} is not a finished run: run `snakemake` again to finish it.")
@@ -400,7 +407,7 @@ def load(run: str | PathLike[str], results: str | PathLike[str] = "results") -> 
 
 
 def _find(name: str, results: Results) -> Path:
-    """Returns the folder of the run with an id, or with a name in the table of a sweep."""
+    """Returns the folder of the run with an id or a name in a sweep, or of a sweep's name."""
     if (folder := results.run(name).path).exists():
         return folder
     planned = [
@@ -412,6 +419,8 @@ def _find(name: str, results: Results) -> Path:
     if ids:
         which = ", ".join(f"{run} (sweep {sweep})" for run, sweep in ids.items())
         raise BadInput(f"{name!r} is the name of several runs. Give the id of one: {which}")
+    if results.sweep(name).plan.exists():
+        return results.sweep(name).path
     known = [*(run.label for run, _ in planned), *(run.name for run in results.known_runs())]
     raise BadInput(
         f"{name!r} is not a run: there is no such folder, id or name in {results.path}; "
@@ -438,7 +447,8 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
     folder = Results(Path(results))
     known = sorted(sweep.name for sweep in folder.known_sweeps())
     sweep = folder.sweep(name)
-    require(sweep.path, f"The known sweeps: {', '.join(known) or 'none'}.")
+    where = folder.path.absolute()
+    require(sweep.path, f"The known sweeps in {where}: {', '.join(known) or 'none'}.")
     require_as_written(sweep.summary, sums=sweep.sums("aggregate"))
     return read_csv(sweep.summary, "Run `snakemake` to write it.")
 

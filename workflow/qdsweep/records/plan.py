@@ -323,8 +323,8 @@ def read_plan(sweep: SweepDir) -> Plan:
     if not sweep.plan.exists():
         known = ", ".join(sorted(other.name for other in sweep.results.known_sweeps())) or "none"
         raise BadInput(
-            f"{sweep.plan} does not exist: there is no started sweep of this name; known sweeps: "
-            f"{known}"
+            f"{sweep.plan} does not exist: there is no started sweep of this name; known sweeps "
+            f"in {sweep.results.path.absolute()}: {known}"
         )
     data = read_checked(sweep.plan, cure=_REMEDY)
     if "levels" in data:
