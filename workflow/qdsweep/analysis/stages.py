@@ -342,7 +342,7 @@ def files_of(stages: Mapping[str, Stage], names: Iterable[str]) -> list[str]:
 
 
 def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path]]:
-    """Returns the stages to be made again: with a file that has changed, or unfinished.
+    """Returns the stages to rebuild: unfinished ones, and those with a file that has changed.
 
     Returns:
         The files that have changed since they were written; none of an unfinished stage.
