@@ -158,7 +158,9 @@ def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeyp
     assert damaged(stages, sweep) == {}, "results of an earlier release are trusted"
 
     def stop(*folders: Path) -> None:
-        (sweep / "plots/overview.pdf").write_text("the first of many")
+        picture = sweep / "plots/overview.pdf"
+        picture.unlink()  # a hard link
+        picture.write_text("the first of many")
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
