@@ -101,7 +101,7 @@ very_long = pytest.mark.timeout(20_000 if LONG else 1000)
 def test_the_status_of_very_many_runs(folder):
     first, cost = [measure(BIN / "qdsweep", "status", "many", cwd=folder) for _ in "ab"]
     for each in (first, cost):
-        names_all(each.text, f"{RUNS} runs", f"{RUNS} finished")
+        names_all(each.text, f"{RUNS:,} runs", f"{RUNS:,} finished")
         assert each.gigabytes < 0.2 + 10e-6 * RUNS
     assert first.text == cost.text
     assert cost.opened < first.opened / 2

@@ -448,7 +448,7 @@ def summary_line(standings: list[Standing]) -> str:
     """Returns the sum of a sweep in one line."""
     sums = outlook(standings)
     counts = ", ".join(
-        f"{sums.counts[state]} {state}" for state in reversed(STATES) if sums.counts[state]
+        f"{sums.counts[state]:,} {state}" for state in reversed(STATES) if sums.counts[state]
     )
     left = "unknown" if sums.left is None else duration(sums.left)
     runs = plural(len(standings), "run")
