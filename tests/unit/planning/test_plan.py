@@ -140,6 +140,15 @@ def test_plan_says_what_will_be_done_and_why(snapshot):
     assert "\n".join(texts) == snapshot
 
 
+def compute_straight(run, experiment) -> RunDir:
+    """Computes an experiment without a stop, in a folder of its own."""
+    straight = RunDir(Path(f"straight-{run}"))
+    straight.state.path.mkdir(parents=True)
+    compute(experiment, straight, Cluster(), Stop())
+    straight.publish()
+    return straight
+
+
 def test_runs_under_the_hash_of_the_file_are_found_extended_and_keep_their_ids():
     write_source()
     sweep = start(find=lambda experiment: old_identity(experiment).id)
@@ -152,10 +161,7 @@ def test_runs_under_the_hash_of_the_file_are_found_extended_and_keep_their_ids()
     assert longer.runs.keys() == sweep.runs.keys()
     finish(longer)  # from its reload file, otherwise it would be refused
     for run, experiment in longer.runs.items():
-        straight = RunDir(Path(f"straight-{run}"))
-        straight.state.path.mkdir(parents=True)
-        compute(experiment, straight, Cluster(), Stop())
-        straight.publish()
+        straight = compute_straight(run, experiment)
         about = load(RESULTS.run(run).path).summary
         assert about["id"] == run and about["iterations"] == 6
         assert about["archive_digest"] == load(straight.path).summary["archive_digest"]
@@ -186,10 +192,7 @@ def test_a_change_of_type_annotations_keeps_runs_their_ids_and_their_code():
     assert longer.runs.keys() == sweep.runs.keys()
     finish(longer)  # from its reload file, otherwise it would be refused
     for run, experiment in longer.runs.items():
-        straight = RunDir(Path(f"straight-{run}"))
-        straight.state.path.mkdir(parents=True)
-        compute(experiment, straight, Cluster(), Stop())
-        straight.publish()
+        straight = compute_straight(run, experiment)
         folders = (RESULTS.run(run).path, straight.path)
         assert len({load(folder).summary["archive_digest"] for folder in folders}) == 1
         (code,) = code_of_run(run, experiment, RESULTS).values()
