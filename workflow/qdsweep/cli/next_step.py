@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qdsweep.config.files import read_yaml
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, SweepDir
-from qdsweep.records.plan import read_plan
+from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.search import places_left
 from qdsweep.text import plural
 
@@ -44,8 +44,12 @@ def next_step() -> Iterator[str]:
             start_command(): "start or resume the sweep",
         }
         yield from start.damaged()
-        started = _states(start.folder) if start.folder.plan.exists() else []
-        yield from _state(start.folder, *start.left, steps, started)
+        left, total, noun = start.left
+        folder = start.folder
+        started: list[Standing] = []
+        if left and folder.plan.exists():  # a finished sweep has nothing to name
+            started = _states(folder, read_plan(folder))
+        yield from _state(folder, left, total, noun, steps, started)
     elif last is not None:
         yield from _state_of_started(last)
     else:
@@ -75,16 +79,16 @@ def has_new_config(sweep: SweepDir) -> bool:
     return False
 
 
-def _states(sweep: SweepDir) -> "list[Standing]":
+def _states(sweep: SweepDir, plan: Plan) -> "list[Standing]":
     from qdsweep.analysis.search import read_search, read_states
 
-    plan = read_plan(sweep)
     return read_states(sweep, plan, read_search(sweep, plan))
 
 
 def _state_of_started(sweep: SweepDir) -> Iterator[str]:
     """Yields the state of a sweep whose command is not known."""
-    plan, standings = read_plan(sweep), _states(sweep)
+    plan = read_plan(sweep)
+    standings = _states(sweep, plan)
     if plan.levels:
         (left, total), noun = places_left(sweep, plan.levels), "place"
     else:
