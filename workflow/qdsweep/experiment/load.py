@@ -152,6 +152,12 @@ class Run:
         has_fixed_cells = ARCHIVES[self.summary["archive"]["type"]].cells in FIXED
         return index if has_fixed_cells else np.arange(len(index))
 
+    @property
+    def measure_names(self) -> list[str]:
+        """The names of the measures. External runs may have none, so they get numbers."""
+        names: list[str] | None = self.summary["archive"].get("measures")
+        return names or [f"measure {i + 1}" for i in range(self.arrays["measures"].shape[1])]
+
     @cached_property
     def archive(self) -> "ArchiveBase":
         """The final archive as an archive of pyribs, with every elite in its cell.
@@ -211,7 +217,7 @@ class Run:
         import pandas as pd
 
         arrays = self.arrays
-        further = [*zip(self._measures, arrays["measures"].T, strict=True)]
+        further = [*zip(self.measure_names, arrays["measures"].T, strict=True)]
         further += [(name, arrays[name]) for name in field_names(arrays) if arrays[name].ndim == 1]
         columns = {name: arrays[name] for name in ("index", "objective")}
         for name, values in further:
@@ -241,7 +247,7 @@ class Run:
                 elite of a cell at the edge.
         """
         point = np.asarray(measures, dtype=np.float64)
-        names = self._measures
+        names = self.measure_names
         if point.shape != (len(names),) or not np.isfinite(point).all():
             raise BadInput(
                 f"{point.tolist()} is not a point of the measure space: give {len(names)} finite "
@@ -324,6 +330,11 @@ class Run:
         batch = Batch(rows, np.broadcast_to(numbers, n), context=context)
         return evaluate_again(self.experiment, self.domain, self._worker, batch)
 
+    def elite_in(self, cell: int) -> Elite | None:
+        """Returns the elite of one of `cells`; None if it has none."""
+        (rows,) = np.nonzero(self.cells == cell)
+        return self.elite(int(rows[0])) if len(rows) else None
+
     def seed_of(self, elite: Elite) -> int:
         """Returns the seed of an elite's evaluation.
 
@@ -354,13 +365,6 @@ class Run:
                 "earlier release started the run"
             )
         return int(seeds[0])
-
-    @property
-    def _measures(self) -> list[str]:
-        """The names of the measures. External runs may have none, so they get numbers."""
-        names: list[str] | None = self.summary["archive"]["measures"]
-        count = self.arrays["measures"].shape[1]
-        return names or [f"measure {number}" for number in range(1, count + 1)]
 
     @property
     def _count(self) -> int:

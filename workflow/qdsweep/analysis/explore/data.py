@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.explore.runs import Shown
-from qdsweep.analysis.figures.heatmap import measure_names, objective_limits
+from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES, FIXED
@@ -90,7 +90,7 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
         objective, points = read_arrays(run.files.archive, *names).values()
         space: dict[str, Any] = {
             "title": title,
-            "measures": measure_names(run),
+            "measures": run.measure_names,
             "offset": about["qd_score_offset"],
             "objective_range": about.get("objective_range"),
             "cells": about["cells"] if cells in FIXED else len(objective),

@@ -60,10 +60,9 @@ def film(run: Run, cell: int, send: Send) -> bool:
         BadInput: The cell has no elite, or the elite cannot be evaluated.
         QdsweepError: An evaluation fails.
     """
-    (rows,) = np.nonzero(run.cells == cell)
-    if not len(rows):
+    elite = run.elite_in(cell)
+    if elite is None:
         raise BadInput(f"the cell {cell} of {run.path} has no elite")
-    elite = run.elite(int(rows[0]))
     every = -(-len(elite.solution) // MOST_PARAMETERS)
     send(note(objective=elite.objective, parameters=len(elite.solution), every=every))
     send(record("S", elite.solution[::every].astype("<f4").tobytes()))

@@ -161,10 +161,9 @@ class Elite(Data):
     async def answer(self, place: str, digest: str, cell: str) -> None:
         """Answers with JSON."""
         run = self.run_of(place, digest)
-        (rows,) = (run.cells == int(cell)).nonzero()
-        if not len(rows):
+        elite = run.elite_in(int(cell))
+        if elite is None:
             raise HTTPError(404)
-        elite = run.elite(int(rows[0]))
         self.finish(
             {
                 "run": run.summary["id"],

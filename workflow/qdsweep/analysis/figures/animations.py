@@ -24,7 +24,6 @@ from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
     color_limits,
-    measure_names,
 )
 from qdsweep.analysis.figures.style import (
     EMPTY_CELL,
@@ -200,7 +199,7 @@ def draw_moment(ax: "Axes", filling: Evolution, iteration: int, limits: Limits) 
         add_key(ax, filling.mark)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis, 5)
-    first, second = measure_names(filling.run)
+    first, second = filling.run.measure_names
     ax.set_xlabel(first)
     ax.set_ylabel(second)
     return image

@@ -205,7 +205,7 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
     One measure gives one bar per cell. Three measures give slices of a grid along the third one, if
     those are few. Else there are parallel axes, with one line per elite, best on top.
     """
-    names = measure_names(run)
+    names = run.measure_names
     ax.set_facecolor(EMPTY_CELL)
     if len(run.arrays["objective"]) == 0:
         ax.text(0.5, 0.5, "no elites", transform=ax.transAxes, ha="center", va="center")
@@ -233,12 +233,6 @@ def elite_table(elites: Run, **named: str) -> "pd.DataFrame":
     for place, values in enumerate(measures.T.astype(np.float32), start=1):
         columns[f"measure_{place}"] = values
     return pd.DataFrame({**named, **columns})
-
-
-def measure_names(run: Run) -> list[str]:
-    """Returns the names of a run's measures."""
-    names = run.summary["archive"].get("measures")
-    return names or [f"measure {i + 1}" for i in range(run.arrays["measures"].shape[1])]
 
 
 def _map(ax: "Axes", run: Run, limits: Limits) -> None:
