@@ -64,7 +64,8 @@ def film(run: Run, cell: int, send: Send) -> bool:
     if elite is None:
         raise BadInput(f"the cell {cell} of {run.path} has no elite")
     every = -(-len(elite.solution) // MOST_PARAMETERS)
-    send(note(objective=elite.objective, parameters=len(elite.solution), every=every))
+    known = {"objective": elite.objective, "measures": elite.measures.tolist()}
+    send(note(**known, parameters=len(elite.solution), every=every))
     send(record("S", elite.solution[::every].astype("<f4").tobytes()))
     own = np.array([elite.objective, *elite.measures])
     seed, is_own = seed_to_play(run, elite)

@@ -9,6 +9,7 @@ const redraw = (...what) => {  // at most once per frame of the screen
   requestAnimationFrame(() => { const now = changes; isPending = false; changes = new Set(); draw(now); });
 };
 const shown = () => archives.filter((archive) => archive.space === spaces[state.space] && !state.hidden.has(archive.place));
+const chosen = () => archives.find((archive) => archive.place === state.run);
 const longest = () => Math.max(1, ...shown().map((archive) => archive.evaluations.at(-1) ?? 0));
 const level = (space, value) => clamp((value - space.low) / (space.high - space.low), 0, 1);
 const colorOf = (space, value) => colors[Math.round(255 * level(space, value))];
@@ -288,6 +289,7 @@ class ArchiveMap {
       ? f < 0 ? "no elites yet" : `${count(archive.curves["QD score"][f])} \u00b7 ${archive.curves["Coverage [%]"][f].toFixed(1)} %`
       : value === null ? "no elite" : `${number(value, 3)} ${by} ${count(archive.when(archive.holder[cell]))}`;
     this.value.classList.toggle("of", value !== null);
+    this.element.classList.toggle("live", archive.live);
   }
 }
 
