@@ -41,8 +41,9 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], runs: dict[tuple[str, str], Any], out: IO[bytes]) -> None:
-    from qdsweep.analysis.explore.film import film, note, record
+    from qdsweep.analysis.explore.film import film
     from qdsweep.analysis.explore.live import LIVE, open_saved
+    from qdsweep.elites.stream import note, record
     from qdsweep.errors import BadInput, QdsweepError
     from qdsweep.experiment.load import load
 

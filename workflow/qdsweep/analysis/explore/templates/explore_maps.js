@@ -210,6 +210,10 @@ class ArchiveMap {
     }
     if (state.hover >= 0) this.outline(c, state.hover, 1);
     if (state.cell >= 0) this.outline(c, state.cell, isChosen ? 2.5 : 1);
+    for (const film of index.films ?? []) if (film.startsWith(`film/${archive.source}/`)) {  // the cells that a report can play
+      const place = this.middle(Number(film.split("/").at(-1)));
+      if (place) twice(c, [3, 1.4], () => { circle(c, ...place, 4); c.stroke(); });
+    }
     if (!isChosen || space.measures.length !== 2) return;
     for (const points of panel.lines ?? []) {
       const path = points.map((point) => this.spot(point));

@@ -59,6 +59,11 @@ async function save(address, name, screen) {
   } catch (error) { screen.append(note(error.message)); }
 }
 function chooseBest() {
+  const [film] = index.films ?? [];
+  if (film) {  // of a report
+    const [place, , cell] = film.split("/").slice(1).map(Number), filmed = archives.find((archive) => archive.place === place);
+    if (filmed && shown().includes(filmed)) { choose(filmed, cell, false); return; }
+  }
   const best = (archive) => archive.curves["Best objective"].at(-1) ?? -Infinity;
   const archive = shown().reduce((a, b) => (best(b) > best(a) ? b : a));
   const insertion = archive.objective.lastIndexOf(Math.fround(best(archive)));
@@ -259,7 +264,7 @@ function arrangeTime(time = state.time) {
 }
 function spread() {  // as large as the window allows
   const { layout } = spaces[state.space], gap = 16, least = 170;
-  const room = Math.max(360, innerHeight - head.offsetHeight - bottom.offsetHeight - root.offsetTop - 20);
+  const room = Math.max(360, innerHeight - head.offsetHeight - bottom.offsetHeight - (isServed ? root.offsetTop : 80) - 20);
   const aspect = layout ? clamp(layout.height / layout.width, 0.2, 1.15) : 0.8;
   let [best, columns] = [0, 1];
   for (let n = 1; n <= maps.length; n++) {
@@ -315,13 +320,13 @@ async function read() {  // the index, and what the page does not have of its ru
 async function followRuns(wait = 2000) {
   if (!index.live) return;
   await new Promise((resolve) => { setTimeout(resolve, wait); });
-  const start = performance.now(), isAtEnd = state.time >= longest(), before = archives;
+  const start = performance.now(), end = longest(), before = archives;
   if (!document.hidden) {
     try {
       if (!(await read())) { location.reload(); return; }
       if (archives.length !== before.length || archives.some((archive, i) => archive !== before[i])) { arrangeChips(); arrange(); }
       if (chosen()) panel.histories = historiesOf(chosen(), state.cell);
-      arrangeTime(isAtEnd ? longest() : state.time);
+      arrangeTime(state.time >= end ? longest() : state.time);
     } catch (error) { notes.replaceChildren(note(error.message)); }
   }
   followRuns(Math.max(2000, 10 * (performance.now() - start)));
