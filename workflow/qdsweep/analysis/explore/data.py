@@ -15,7 +15,7 @@ regrouped (all first bytes, then all second ones, ...), which compresses far bet
 import base64
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,15 +125,6 @@ def _text(array: NDArray[Any]) -> str:
     return base64.b64encode(array.tobytes()).decode()
 
 
-class _Insertions(NamedTuple):
-    """Iteration (from 1), cell and objective of each insertion; the evaluations by iteration."""
-
-    iteration: NDArray[Any]
-    cell: NDArray[Any]
-    objective: NDArray[Any]
-    evaluations: NDArray[Any]
-
-
 def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
     """Returns the insertions of a run, thinned if they exceed a budget.
 
@@ -148,21 +139,22 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
     Raises:
         BadInput: A file is missing or damaged.
     """
-    insertions = _insertions(run)
+    history, evaluations = _insertions(run)
     if after:
-        known = np.searchsorted(insertions.evaluations, after, side="right")
-        new = insertions.iteration > known
-        iteration, cell, objective, evaluations = insertions
-        columns = (iteration[new] - known, cell[new], objective[new])
-        insertions = _Insertions(*columns, evaluations[known:])
-    iterations = len(insertions.evaluations)
+        known = np.searchsorted(evaluations, after, side="right")
+        first = np.searchsorted(history.iteration, known, side="right")
+        new = (history.index[first:], history.objective[first:])
+        history = History(history.iteration[first:] - known, *new)
+        evaluations = evaluations[known:]
+    iterations = len(evaluations)
     packed = b""
     for frames in THINNED:
         ends = np.arange(1, iterations + 1)
         if frames is not None:  # they are closest together at the start, where most happens
             share = np.linspace(1 / frames, 1, frames) ** 1.5
             ends = np.unique(np.ceil(iterations * share).astype(int))
-        content = b"".join(_columns(run, insertions, ends, exact=len(ends) == iterations))
+        exact = len(ends) == iterations
+        content = b"".join(_columns(run, history, ends, evaluations[ends - 1], exact=exact))
         packed = zlib.compress(content, 1)
         if len(packed) <= budget:
             break
@@ -170,26 +162,27 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
 
 
 def _columns(
-    run: Run, insertions: _Insertions, ends: NDArray[Any], *, exact: bool
+    run: Run, history: History, ends: NDArray[Any], evaluations: NDArray[Any], *, exact: bool
 ) -> Iterator[bytes]:
-    """Yields the header and the columns; `ends` are the iterations that end frames."""
-    frame = np.searchsorted(ends, insertions.iteration)
-    order = np.lexsort((insertions.cell, frame))  # stable: the last insertion of a cell stays last
-    same = (np.diff(frame[order]) == 0) & (np.diff(insertions.cell[order]) == 0)
+    """Yields header and columns, for the iterations and evaluations that end frames."""
+    frame = np.searchsorted(ends, history.iteration)
+    order = np.lexsort((history.index, frame))  # stable: the last insertion of a cell stays last
+    same = (np.diff(frame[order]) == 0) & (np.diff(history.index[order]) == 0)
     kept = order[np.append(~same, True)] if len(order) else order
     cells, (measures,) = run.cells, _read(run, "measures")
     rows = np.argsort(cells)
     sizes = [len(ends), len(kept), len(cells), measures.shape[1], exact]
     yield np.array(sizes, "<u4").tobytes()
-    yield _regrouped(insertions.evaluations[ends - 1].astype("<u4"))
+    yield _regrouped(evaluations.astype("<u4"))
     yield _regrouped(np.bincount(frame[kept], minlength=len(ends)).astype("<u4"))
-    yield _regrouped(_differences(insertions.cell[kept]))
-    yield _regrouped(insertions.objective[kept].astype("<f4"))
+    yield _regrouped(_differences(history.index[kept]))
+    yield _regrouped(history.objective[kept].astype("<f4"))
     yield _regrouped(_differences(cells[rows]))
     yield _regrouped(measures[rows].T.ravel().astype("<f4"))
 
 
-def _insertions(run: Run) -> _Insertions:
+def _insertions(run: Run) -> tuple[History, NDArray[Any]]:
+    """Returns the insertions of a run, and the evaluations after each iteration."""
     # Imported runs may have no evaluations.
     evaluations = np.nan_to_num(run.metrics["evaluations"].to_numpy(float)).astype(np.int64)
     history = run.history if isinstance(run, LiveRun) else read_history(run.files)
@@ -197,7 +190,7 @@ def _insertions(run: Run) -> _Insertions:
         (objective,) = _read(run, "objective")
         history = History(np.ones(len(objective), np.int32), run.cells, objective)
         evaluations = evaluations[-1:]
-    return _Insertions(history.iteration, history.index, history.objective, evaluations)
+    return history, evaluations
 
 
 def _differences(cells: NDArray[Any]) -> NDArray[Any]:
