@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from hashlib import sha256
 from operator import getitem
 from typing import Any, NamedTuple
 
@@ -224,7 +225,7 @@ def _add(added: list[_Group], groups: list[_Group]) -> None:
 def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
     """Returns the plan of the merged groups as plain data, without the users' metrics."""
     data: dict[str, Any] = {
-        "name": "+".join(plan.name for plan in plans),
+        "name": _name([plan.name for plan in plans]),
         "experiment": plans[0].experiment,
         "columns": list(
             dict.fromkeys(name for group in groups for name in group.rows[0]["values"])
@@ -247,6 +248,12 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
                     row["imported"] = f"sweep {value}, {row['imported']}"
     figures = _figures(plans, Plan.of(data))
     return {**data, "rank": plans[0].rank.name, "figures": figures}
+
+
+def _name(names: list[str]) -> str:
+    """Returns the name of the merged sweep; a folder's name must not be longer."""
+    name = "+".join(names)
+    return name if len(name) <= 200 else f"{name[:190]}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _fill(groups: list[_Group], columns: list[str]) -> None:
