@@ -1,4 +1,4 @@
-"""Two sweeps with a common run: forced jobs and `clean --runs` keep it, `compare` counts it once."""
+"""Two sweeps with a common run: forced jobs and `clean` keep it, `compare` counts it once."""
 
 import csv
 import shutil
