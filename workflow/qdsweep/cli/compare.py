@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,15 +46,17 @@ def _compare(arguments: argparse.Namespace) -> int:
     from qdsweep.analysis.tables.several import apart
     from qdsweep.files import read_csv
 
-    for path in (sweep.table, sweep.tables / "comparisons.json"):
+    sheets = (sweep.table, sweep.tables / "factors.json", sweep.tables / "comparisons.json")
+    for path in filter(Path.exists, sheets):
         print(*_lines(read_sheet(path)), sep="\n", end="\n\n")
     summary = read_csv(sweep.summary, stages["aggregate"].first)
     for note in (*merged.notes, *apart(merged, summary)):
         print(paragraph(note))
     print(f"{sweep.path}/: drawing the figures", flush=True)
     stages["plot"].run(sweep.path, results.runs)
-    outputs = [sweep.path / name for stage in stages.values() for name in stage.outputs]
-    for stem, paths in groupby(filter(Path.exists, outputs), lambda path: path.with_suffix("")):
+    folders = (sweep.tables, sweep.plots, sweep.plots / "more")
+    files = [*sweep.path.glob("table.*"), *chain(*(sorted(path.glob("*.*")) for path in folders))]
+    for stem, paths in groupby(files, lambda path: path.with_suffix("")):
         print(f"{stem}{', '.join(path.suffix for path in paths)}")
     return 0
 
