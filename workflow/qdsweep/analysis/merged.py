@@ -62,7 +62,10 @@ class _Group:
     rows: list[dict[str, Any]]
 
     def value(self, name: str) -> Any:
-        """Returns the value of a swept parameter: of the sweep, or else of the experiment."""
+        """Returns the value of a swept parameter: of the sweep, or else of the experiment.
+
+        It is empty where the experiment has no such key, or leaves it to the domain.
+        """
         row = self.rows[0]
         if name in row["values"] or self.experiment is None:
             return row["values"].get(name, "")
@@ -71,9 +74,11 @@ class _Group:
         if name in ("algorithm", "domain"):
             return getattr(self.experiment, name).name
         path = self.path(name)
-        if path and path[0] in BUDGETS:  # that of the run is the largest of all sweeps
-            return row.get(path[0]) or ""
-        return reduce(getitem, path, self._data) if path else ""
+        if not path:
+            return ""
+        # The budget in the experiment is the largest of all sweeps.
+        value = row.get(path[0]) if path[0] in BUDGETS else reduce(getitem, path, self._data)
+        return "" if value is None else value
 
     def path(self, name: str) -> Path:
         """Returns the key of a swept parameter; nothing where the experiment has no such key."""

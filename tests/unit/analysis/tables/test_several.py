@@ -108,6 +108,10 @@ def test_groups_with_other_settings_are_named_by_their_experiments_or_sweeps(res
     assert groups(results, "last", "hills") == [
         *("tiny, cma_me", "tiny, cma_mae", "hills, cma_me", "hills, cma_mae"),
     ]
+    assert groups(results, "first", "small") == [
+        *("map_elites", "cma_me", "cma_me, sigma0 0.2", "cma_mae, sigma0 0.2"),
+        *("cma_me, sigma0 0.5", "cma_mae, sigma0 0.5"),
+    ]
     assert groups(results, "first", "last", "short")[:3] == [
         *("sweep first, map_elites", "sweep first + last, cma_me", "sweep last, cma_mae"),
     ]
