@@ -1,6 +1,6 @@
 """Several sweeps as one plan, in which a run that they share is there once.
 
-Nothing heavy is imported: the stages that read the plan make the CPU settings of numpy first.
+Nothing heavy is imported: the stages that read the plan set the CPU settings of numpy first.
 """
 
 from collections import Counter
