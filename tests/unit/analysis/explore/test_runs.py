@@ -8,7 +8,7 @@ from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.analysis.explore import runs as module
-from qdsweep.analysis.explore.runs import choose_runs
+from qdsweep.analysis.explore.runs import choose_runs, last_sweep
 from qdsweep.records.paths import Results
 
 EXPERIMENT = {**TINY, "iterations": 2}
@@ -37,7 +37,7 @@ def test_a_sweep_has_the_labels_and_colors_of_its_figures(results):
 
 
 def test_without_a_name_it_is_the_last_sweep(results):
-    assert choose_runs(results, []).title == "one"
+    assert last_sweep(results) == "one"
 
 
 def test_a_run_of_several_names_is_shown_once(results):
@@ -60,16 +60,21 @@ def test_runs_that_are_not_finished_are_counted(results, tmp_path):
     folder = shutil.copytree(results.path, tmp_path / "results")
     for run in choose_runs(Results(folder), ["two"]).runs[:2]:
         (run.path / "summary.json").unlink()
+    assert choose_runs(results, ["two"]).is_open is False
     chosen = choose_runs(Results(folder), ["two"])
-    assert len(chosen.runs) == 4
+    assert len(chosen.runs) == 6 and chosen.is_open
     names_all(chosen.notes[0], "4 of 6")
+    for run in chosen.runs[:2]:
+        shutil.rmtree(run.path)
+    chosen = choose_runs(Results(folder), ["two"])
+    assert len(chosen.runs) == 4 and chosen.is_open
 
 
 def test_unknown_names_are_refused(results, tmp_path):
     with refused("twoo", "'two'"):
         choose_runs(results, ["twoo"])
     with refused(tmp_path / "nothing"):
-        choose_runs(Results(tmp_path / "nothing"), [])
+        last_sweep(Results(tmp_path / "nothing"))
 
 
 def test_clean_removes_the_films_of_runs_that_are_gone(results, tmp_path):

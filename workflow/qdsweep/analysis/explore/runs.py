@@ -36,43 +36,40 @@ class Chosen(NamedTuple):
         title: Its title.
         runs: Its runs, each once.
         notes: Sentences on runs that it leaves out.
+        is_open: Whether more of them will follow.
     """
 
     title: str
     runs: list[Shown]
     notes: list[str]
+    is_open: bool
 
 
 def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
-    """Returns the finished runs of these names.
+    """Returns the runs of these names that have started.
 
     Args:
         results: The folder results/.
-        names: Names of sweeps, ids of runs, or folders of either. Without any, it is the sweep that
-            was started last.
+        names: Names of sweeps, ids of runs, or folders of either.
 
     Raises:
-        BadInput: There is no such sweep or run, or none of its runs is finished.
+        BadInput: There is no such sweep or run.
     """
-    if not names:
-        names = [sweep.name for sweep in results.known_sweeps()[:1]]
-    if not names:
-        raise BadInput(
-            f"{results.path}/ has no sweep; name the folder of a finished run, or start a sweep"
-        )
     runs: dict[Path, Shown] = {}
-    notes = []
+    notes, is_open = [], False
     for name in names:
         sweeps = (SweepDir(Path(name)), results.sweep(name))
         folders = (Path(name), results.run(name).path)
         if sweep := next((sweep for sweep in sweeps if sweep.plan.exists()), None):
-            added, note = _of_sweep(sweep, f"{sweep.name}: " if len(names) > 1 else "")
+            added, note, has_more = _of_sweep(sweep, f"{sweep.name}: " if len(names) > 1 else "")
             for shown in added:
                 runs.setdefault(shown.path.resolve(), shown)
             notes += [note] if note else []
+            is_open |= has_more
         elif run := next(filter(_is_run, folders), None):
             mark = place_mark(len(runs))
             runs.setdefault(run.resolve(), Shown(run, run.name, mark.color, mark.dash))
+            is_open |= not RunDir(run).summary.exists()
         else:
             known = [folder.name for folder in (*results.known_sweeps(), *results.known_runs())]
             raise BadInput(
@@ -82,7 +79,20 @@ def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
     if len(runs) > MOST:
         notes.append(f"{MOST} of {len(runs)} runs are shown. Name others to see them.")
     title = ", ".join(Path(name).name for name in names[:3]) + ", ..." * (len(names) > 3)
-    return Chosen(title, list(runs.values())[:MOST], notes)
+    return Chosen(title, list(runs.values())[:MOST], notes, is_open)
+
+
+def last_sweep(results: Results) -> str:
+    """Returns the name of the sweep that was started last.
+
+    Raises:
+        BadInput: There is none.
+    """
+    for sweep in results.known_sweeps():
+        return sweep.name
+    raise BadInput(
+        f"{results.path}/ has no sweep; name the folder of a finished run, or start a sweep"
+    )
 
 
 def _is_run(path: Path) -> bool:
@@ -90,26 +100,31 @@ def _is_run(path: Path) -> bool:
     return run.summary.exists() or run.config.exists() or run.state.path.is_dir()
 
 
-def _of_sweep(sweep: SweepDir, prefix: str) -> tuple[list[Shown], str]:
-    """Returns the finished runs of a sweep with the look of its figures, and a note on others."""
+def _of_sweep(sweep: SweepDir, prefix: str) -> tuple[list[Shown], str, bool]:
+    """Returns the runs of a sweep with the look of its figures, a note, and if others follow."""
     plan = read_plan(sweep)
     called = group_names(plan)
     marks = sweep_marks(plan, called.names)
     rows = {row.run: row for row in plan.rows}
-    finished = {run: row for run, row in rows.items() if sweep.results.run(run).summary.exists()}
-    if not finished:
-        raise BadInput(f"the sweep {sweep.name} has no finished run; `qdsweep status` lists them")
+    folders = {run: sweep.results.run(run) for run in rows}
+    finished = sum(folder.summary.exists() for folder in folders.values())
+    started = [run for run, folder in folders.items() if _has_started(folder)]
     shown = []
-    for run in _some_of_each([(row.group, run) for run, row in finished.items()]):
+    for run in _some_of_each([(rows[run].group, run) for run in started]):
         group, seed = called.label(rows[run].group), rows[run].values.get("seed", "")
         mark, label = marks[group], f"{prefix}{group}" + (f", seed {seed}" if seed else "")
         shown.append(Shown(sweep.results.run(run).path, label, mark.color, mark.dash))
     parts = []
-    if len(finished) < len(rows):
-        parts.append(f"{len(finished)} of {len(rows)} runs are finished")
-    if len(shown) < len(finished):
-        parts.append(f"{len(shown)} of {len(finished)} are shown")
-    return shown, f"{sweep.name}: {', and '.join(parts)}." if parts else ""
+    if finished < len(rows):
+        parts.append(f"{finished} of {len(rows)} runs are finished")
+    if len(shown) < len(started):
+        parts.append(f"{len(shown)} of {len(started)} are shown")
+    note = f"{sweep.name}: {', and '.join(parts)}." if parts else ""
+    return shown, note, finished < len(rows)
+
+
+def _has_started(run: RunDir) -> bool:
+    return run.summary.exists() or run.state.status.exists()
 
 
 def _some_of_each(runs: list[tuple[str, str]]) -> Iterator[str]:
