@@ -454,6 +454,20 @@ def test_runs_of_a_sweep_appear_when_they_start(reader, reported, tmp_path):
         page.close()
 
 
+def test_groups_of_several_sweeps_are_tested_below_the_maps(reader, reported):
+    results = reported.parents[1]
+    compute_sweep(results, {**LANDER, "seed": 2}, "::: algorithm map_elites cma_mae", name="other")
+    with served("tiny", "other", cwd=results.parent) as started:
+        page = reader(served=started)
+        labels = page.locator("figcaption b").all_inner_texts()
+        assert labels == ["MAP-Elites, seed 1", "MAP-Elites, seed 2", "CMA-MAE, seed 2"]
+        page.locator(".tests table").wait_for()
+        head = page.locator(".tests tr").first.inner_text()
+        assert "Difference" in head and "Holm" in head
+        assert "1 run" in page.locator(".tests").inner_text()
+        page.close()
+
+
 def test_the_arm_lies_on_its_map(reader, study):
     page = reader()
     select_space(page, "arm")

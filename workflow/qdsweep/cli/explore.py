@@ -38,12 +38,14 @@ def _explore(arguments: argparse.Namespace) -> int:
     import asyncio
     from functools import partial
 
-    from qdsweep.analysis.explore.runs import choose_runs, last_sweep
+    from qdsweep.analysis.explore.runs import choose_runs
     from qdsweep.analysis.explore.server import serve
 
     if not 0 <= arguments.port < 2**16:
         raise BadInput(f"--port {arguments.port}: give a number from 0 to 65535")
     results = Results(arguments.results)
-    names = arguments.names or [last_sweep(results)]
+    names = arguments.names or [sweep.name for sweep in results.known_sweeps()[:1]]
+    if not names:
+        raise BadInput(f"{results.path}/ has no sweep; name the folder of a run, or start a sweep")
     asyncio.run(serve(partial(choose_runs, results, names), results, arguments.port))
     return 0

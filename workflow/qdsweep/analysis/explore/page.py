@@ -64,7 +64,8 @@ def embedded(data: SweepData) -> Maps:
         parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
     played = _films(data.sweep, sources)
     films = {name: file.read_bytes() for name, file in played.items()}
-    about |= {"title": chosen.title, "notes": chosen.notes, "live": False, "films": [*films]}
+    about |= {"title": chosen.title, "notes": chosen.notes, "is_open": False, "sweeps": []}
+    about["films"] = list(films)
     parts |= {"index": json.dumps(about).encode(), **films}
     inside = "\n".join(
         f'<script type="text/plain" id="explore/{name}">{_text(content)}</script>'

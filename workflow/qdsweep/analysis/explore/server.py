@@ -21,6 +21,7 @@ from qdsweep.analysis.explore.data import digest_of, index, pack
 from qdsweep.analysis.explore.live import LIVE, open_run
 from qdsweep.analysis.explore.runs import Chosen
 from qdsweep.analysis.explore.studio import PATIENCE, Cache, Studio, Wanted
+from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import Run
 from qdsweep.host.machine import has_avx2
@@ -150,8 +151,24 @@ class Index(Data):
             if shown.path not in known:
                 known.append(shown.path)
             entry["place"] = known.index(shown.path)  # the same for as long as the server runs
-        kept = {"title": chosen.title, "notes": chosen.notes, "live": chosen.is_open}
-        self.finish(about | kept)
+        further = ("title", "notes", "is_open", "sweeps")
+        self.finish(about | {name: getattr(chosen, name) for name in further})
+
+
+class Tests(Data):
+    """The tests between the groups of several sweeps."""
+
+    async def answer(self) -> None:
+        """Answers with JSON."""
+        chosen: Chosen = self.settings["chosen"]
+        if not chosen.sweeps:
+            raise HTTPError(404)
+        results = self.settings["results"]
+        compared = await asyncio.to_thread(compare_sweeps, results, chosen.sweeps)
+        tests = compared.comparisons
+        rows = [[cell.text for cell in row] for row in tests.rows]
+        about = {"title": tests.title, "columns": tests.columns, "text": tests.text, "rows": rows}
+        self.finish(about | {"notes": [tests.note, *compared.notes]})
 
 
 class Packed(Data):
@@ -205,7 +222,9 @@ class Film(Data):
         with contextlib.suppress(FileNotFoundError):
             self.finish(file.read_bytes())
             return
-        self.wanted = wanted = Wanted(run.path.resolve(), digest, int(cell), _baseline(run))
+        self.wanted = wanted = Wanted(
+            run.path.resolve(), digest, int(cell), str(run.config.get("cpu_baseline", "avx2"))
+        )
         parts = []
         # It is read to its end or its process is ended: what is left is not the next film.
         async with contextlib.aclosing(studio.film(wanted)) as records:
@@ -227,10 +246,6 @@ class Film(Data):
             self.settings["studio"].leave(wanted)
 
 
-def _baseline(run: Run) -> str:
-    return str(run.config.get("cpu_baseline", "avx2"))
-
-
 def _warm_up(chosen: Chosen) -> None:
     index(chosen.runs)
     for shown in chosen.runs[:1]:
@@ -244,6 +259,7 @@ ROUTES: list[Any] = [
     (r"/explore\.css", Page, {"kind": "text/css", "content": page.style}),
     (r"/explore\.js", Page, {"kind": "text/javascript", "content": page.script}),
     (r"/index", Index),
+    (r"/tests", Tests),
     (rf"/run/{_RUN}/(\d{{1,15}})", Packed),
     (rf"/film/{_RUN}/{_CELL}", Film),
     (rf"/elite/{_RUN}/{_CELL}", Elite),
@@ -275,6 +291,7 @@ async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> No
         log_function=lambda handler: None,
         choose=choose,
         chosen=chosen,
+        results=results,
         known=[shown.path for shown in chosen.runs],
         token=token,
         studio=studio,

@@ -86,9 +86,7 @@ class Film {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) break;
-      const joined = new Uint8Array(rest.length + value.length);
-      joined.set(rest); joined.set(value, rest.length);
-      rest = joined;
+      rest = joined(rest, value);
       while (rest.length > 4) {
         const end = 4 + new DataView(rest.buffer, rest.byteOffset).getUint32(0, true);
         if (rest.length < end) break;
@@ -228,7 +226,7 @@ function drawParameters(place, numbers) {
 
 // The page.
 const head = make("div", { className: "head" }), grid = make("div", { className: "maps" }), side = make("aside"), bottom = make("div", { className: "time" });
-const notes = make("div"), where = make("p", { className: "where", ariaLive: "polite" }), scale = make("canvas", { className: "scale" }), chips = make("div", { className: "chips" });
+const notes = make("div"), tests = make("div", { className: "tests" }), where = make("p", { className: "where", ariaLive: "polite" }), scale = make("canvas", { className: "scale" }), chips = make("div", { className: "chips" });
 const then = make("p", { className: "then" }), story = make("canvas"), chart = make("canvas", { className: "chart" });
 const slider = make("input", { type: "range", min: 0, step: 1, ariaLabel: "evaluations" }), clock = make("b");
 const player = make("button", { className: "play", textContent: "\u25b6", ariaLabel: "play the time" }), metric = make("select", { ariaLabel: "curve" });
@@ -285,6 +283,12 @@ function arrangeChips() {
     return chip;
   }));
 }
+async function compare() {  // the tests between groups of several sweeps
+  if (!index.sweeps.length) return;
+  const answer = await (await get("tests")).json();
+  const row = (kind, cells) => make("tr", {}, ...cells.map((cell, i) => make(kind, { textContent: cell, className: i < answer.text ? "text" : "" })));
+  tests.replaceChildren(make("h2", { textContent: answer.title }), make("table", {}, row("th", answer.columns), ...answer.rows.map((cells) => row("td", cells))), ...answer.notes.map(note));
+}
 function goTo(place) {  // a space
   Object.assign(state, { space: place, hover: -1, cell: -1, run: -1 });
   arrangeChips();
@@ -318,7 +322,7 @@ async function read() {  // the index, and what the page does not have of its ru
 }
 // Runs that are not finished are followed. The page asks again after ten times the time of the answer.
 async function followRuns(wait = 2000) {
-  if (!index.live) return;
+  if (!index.is_open) return;
   await new Promise((resolve) => { setTimeout(resolve, wait); });
   const start = performance.now(), end = longest(), before = archives;
   if (!document.hidden) {
@@ -367,7 +371,7 @@ async function start() {
   colors = Uint32Array.from({ length: 256 }, (_, i) => 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i]);
   if (!archives.length) {
     root.append(notes);
-    if (index.live) setTimeout(() => location.reload(), 2000);
+    if (index.is_open) setTimeout(() => location.reload(), 2000);
     return;
   }
   const menu = make("select", { className: "spaces", ariaLabel: "archives that compare" });
@@ -377,7 +381,7 @@ async function start() {
   head.append(spaces.length > 1 ? menu : note(spaces[0].title), notes, chips, where, scale);
   bottom.append(make("div", { className: "tools" }, player, metric, make("p", {}, clock, " evaluations")), make("div", { className: "track" }, chart, slider));
   side.append(note("Click a cell to play its elite."));
-  root.append(head, grid, side, bottom);
+  root.append(head, grid, side, bottom, tests);
   listen();
   menu.selectedIndex = spaces.indexOf(archives[0].space);
   goTo(menu.selectedIndex);
@@ -386,6 +390,7 @@ async function start() {
   globalThis.explore = { get archives() { return archives; }, state, panel, colors, mapOf };  // for the console of the browser, and for tests
   document.documentElement.dataset.explore = "ready";
   followRuns();
+  compare().catch((error) => tests.replaceChildren(note(error.message)));
 }
 start().catch((error) => {
   root.append(note(error.message));
