@@ -37,6 +37,12 @@ LARGE = ("lp_sphere", "iterations=1")
 LOADS, STEPS, CLICKS = 3, 20, 8
 WATCH = """new MutationObserver(() => { globalThis.ready ??= performance.now(); })
   .observe(document, { subtree: true, attributeFilter: ["data-explore"] });"""
+# A promise that the next frame is drawn.
+DRAWN = """globalThis.drawn = () => new Promise((resolve) => requestAnimationFrame(() => {
+  const after = new MessageChannel();
+  after.port1.onmessage = resolve;
+  after.port2.postMessage(0);
+}));"""
 # The time from an event of the slider until its frame is drawn [ms].
 SLIDE = """async (steps) => {
   const slider = document.querySelector(".track input"), times = [];
@@ -45,11 +51,7 @@ SLIDE = """async (steps) => {
     const start = performance.now();
     slider.value = (slider.max * ((7 * i) % steps)) / steps;
     slider.dispatchEvent(new Event("input"));
-    await new Promise((resolve) => requestAnimationFrame(() => {
-      const after = new MessageChannel();
-      after.port1.onmessage = resolve;
-      after.port2.postMessage(0);
-    }));
+    await drawn();
     times.push(performance.now() - start);
   }
   return times;
@@ -146,7 +148,7 @@ def enlarge(source: Path, out: Path, seed: int) -> None:
 def open_page(browser: Browser, page_of: Served) -> tuple[Page, float]:
     """Opens the page in a new context; returns it and the time until it is ready [s]."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-    page.add_init_script(WATCH)
+    page.add_init_script(WATCH + DRAWN)
     page.goto(page_of.address)
     page.wait_for_selector("[data-explore=ready]", state="attached")
     return page, page.evaluate("globalThis.ready") / 1000
