@@ -4,19 +4,23 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 import yaml
+from given import contents
 from many_runs import SIGMAS, finish_runs, write_sweep
 from refusals import names_all
 from support import BIN, REPO
+from waiting import wait_until
 
 from qdsweep.files import write_text
-from qdsweep.records.paths import RunDir
+from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.status import read_status
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
@@ -160,6 +164,34 @@ def test_lost_or_truncated_files_are_published_again_and_removed_runs_are_comput
     assert read_status(gone.state).status == "finished"
     assert gone.summary.exists()
     assert "qd_run" not in planned(folder)
+
+
+@very_long
+@pytest.mark.parametrize("killed", ["reader", "stage"])
+def test_processes_share_the_reading_of_runs(folder, killed):
+    """They make the tables of one process. After a kill, the same command makes them."""
+    sweep = SweepDir(folder / "results/sweeps/many")
+
+    def command(cores: int) -> list[object]:
+        sweep.cache.unlink(missing_ok=True)  # as if no run was ever read
+        return [BIN / "qdsweep", "aggregate", "many", "--cores", cores]
+
+    def tables(cores: int) -> dict[str, bytes]:
+        assert measure(*command(cores), cwd=folder).gigabytes < 0.2 + 8e-6 * RUNS
+        return contents(sweep.path)
+
+    def readers() -> list[psutil.Process]:
+        return [child for child in stage.children() if "spawn_main" in str(child.cmdline())]
+
+    expected = tables(1)
+    stage = psutil.Popen(list(map(str, command(2))), cwd=folder)
+    wait_until(lambda: len(readers()) == 2)
+    crew = readers()
+    (crew[0] if killed == "reader" else stage).kill()
+    assert stage.wait() == (1 if killed == "reader" else -signal.SIGKILL)
+    wait_until(lambda: not any(reader.is_running() for reader in crew))
+    assert not sweep.sums("aggregate").read_text()
+    assert tables(2) == expected
 
 
 @pytest.mark.skipif(LONG, reason="all runs have a job, as before")

@@ -230,6 +230,11 @@ def summaries(wildcards):
     ]
 
 
+def options_of_tables(wildcards, threads):
+    """The options of the stage aggregate."""
+    return f"--cores {threads} {PARTIAL}"
+
+
 def confirming_summaries(wildcards):
     """The runs that confirm the sweep, once its winners are known; none without `confirm`."""
     if SETTINGS.confirm is None or SETTINGS.partial:

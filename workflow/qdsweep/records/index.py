@@ -47,27 +47,25 @@ class Index(Generic[Entry]):
         self,
         runs: Iterable[str],
         key_of: Callable[[str], Key | None],
-        read: Callable[[str], Entry | None],
+        read: Callable[[list[str]], Iterable[Entry | None]],
     ) -> dict[str, Entry]:
         """Returns the entry of each run; a run whose key has changed is read again.
 
         Args:
             runs: Run ids.
             key_of: Returns all that the entry of a run depends on; None: the run has no entry.
-            read: Reads the entry of a run; None: it has none.
+            read: Reads the entry of each of some runs; None: it has none.
         """
         before = self._read()
+        keys = {run: key for run in runs if (key := key_of(run)) is not None}
+        changed = [run for run, key in keys.items() if run not in before or before[run][0] != key]
+        fresh = dict(zip(changed, read(changed), strict=True))
         now: Keyed[Entry] = {}
-        for run in runs:
-            key, known = key_of(run), before.get(run)
-            if key is None:
-                continue
-            if known is None or known[0] != key:
-                entry = read(run)
-                if entry is None:
-                    continue
-                known = key, entry
-            now[run] = known
+        for run, key in keys.items():
+            if run not in fresh:
+                now[run] = before[run]
+            elif (entry := fresh[run]) is not None:
+                now[run] = key, entry
         if len(now) != len(before) or any(before.get(run) is not now[run] for run in now):
             self._write(now)
         return {run: entry for run, (_, entry) in now.items()}
@@ -102,11 +100,16 @@ class Index(Generic[Entry]):
             return len(array)
 
         with _without_collections():
-            rows = [(run, key, self.dump(entry)) for run, (key, entry) in runs.items()]
-            about = json.dumps({"form": self.form, "runs": rows}, default=length_of)
+            # Run by run, which takes less memory than one JSON text.
+            rows = b", ".join(
+                json.dumps([run, key, self.dump(entry)], default=length_of).encode()
+                for run, (key, entry) in runs.items()
+            )
         # The sweep may have no folder yet, or one of another user.
         with suppress(OSError), atomic(self.path) as file:
-            text = np.frombuffer(about.encode(), np.uint8)
+            about = b'{"form": %b, "runs": [%b]}' % (json.dumps(self.form).encode(), rows)
+            del rows
+            text = np.frombuffer(about, np.uint8)
             np.savez(file, about=text, numbers=np.concatenate(arrays))
 
 

@@ -42,7 +42,11 @@ def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
         dump=lambda status: [*vars(status).values()],
         load=lambda values, _: Status(*values),
     )
-    return index.update(runs, partial(_key, folder), lambda run: _finished(sweep.results.run(run)))
+    return index.update(
+        runs,
+        partial(_key, folder),
+        lambda changed: (_finished(sweep.results.run(run)) for run in changed),
+    )
 
 
 def _key(folder: str, run: str) -> list[int] | None:
