@@ -220,13 +220,15 @@ def runs_with_jobs(wildcards):
 def summaries(wildcards):
     """One file of each run that tables wait for, and of imported ones.
 
-    The file of a run that is left out is not looked up in the jobs.
+    Of a run that is left out only if it is newer than the tables. It is not looked up in the jobs.
     """
     left_out = jobs.left_out(workflow, START.settled, RESULTS)
-    files = expand("results/runs/{run}/summary.json", run=AWAITED)
+    written = STAGES["aggregate"].written(START.folder.path)
+    runs = [run for run in AWAITED if left_out.get(run, written) >= written]
+    files = expand("results/runs/{run}/summary.json", run=runs)
     return IMPORTED + [
         before_update(file) if run in left_out else file
-        for run, file in zip(AWAITED, files)
+        for run, file in zip(runs, files)
     ]
 
 

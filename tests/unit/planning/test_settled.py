@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from snakemake.settings.types import RerunTrigger
 
-from qdsweep.planning.jobs import Settled, may_leave_out, settled
+from qdsweep.planning.jobs import may_leave_out, settled
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import Status
 
 RESULTS = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "reload-000000005.pkl")
 PUBLISHED = (*RESULTS[:-1], "reload.pkl")
-WHOLE, OUTDATED, UNSURE = Settled(frozenset("a")), Settled(outdated=frozenset("a")), Settled()
+WHOLE, OUTDATED, UNSURE = ({"a"}, set()), (set(), {"a"}), (set(), set())
 
 
 @pytest.fixture
@@ -27,10 +27,12 @@ def run(tmp_path) -> RunDir:
     return run
 
 
-def look(run: RunDir, budget: int = 100) -> Settled:
+def look(run: RunDir, budget: int = 100) -> tuple[set[str], set[str]]:
     known = {"a": Status("a", "finished", evaluations=100)}
     experiment = SimpleNamespace(budget={"evaluations": budget})
-    return settled({"a": experiment, "b": experiment}, known, Results(run.path.parent.parent))
+    runs = settled({"a": experiment, "b": experiment}, known, Results(run.path.parent.parent))
+    assert all(time == run.summary.stat().st_mtime for time in runs.whole.values())
+    return set(runs.whole), set(runs.outdated)
 
 
 def copied(run: RunDir) -> RunDir:
@@ -44,6 +46,9 @@ def copied(run: RunDir) -> RunDir:
 def test_a_finished_run_is_settled_up_to_its_budget(run):
     assert look(run) == look(run, 99) == look(copied(run)) == WHOLE
     assert look(run, 101) == UNSURE
+    for file in (run.summary, run.state.summary):
+        os.utime(file, (0, 0))  # as in a reproducible archive
+    assert look(run) == WHOLE
 
 
 @pytest.mark.parametrize("name", sorted({*PUBLISHED, *RESULTS}))

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qdsweep.config.cluster import Cluster
@@ -177,6 +178,7 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
 _TRIGGERS = {"MTIME", "PARAMS", "INPUT"}
 
 _RUN = RunDir(Path())
+_OUTDATED = -1.0
 _SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))
 
 
@@ -184,11 +186,11 @@ class Settled(NamedTuple):
     """The finished runs of a sweep that need no job, and those that need one.
 
     Attributes:
-        whole: The runs whose published files are those in `state/`.
+        whole: The runs whose published files are those in `state/` -> time of their summary [s].
         outdated: The runs with a published file of another size, which is published again.
     """
 
-    whole: frozenset[str] = frozenset()
+    whole: Mapping[str, float] = MappingProxyType({})
     outdated: frozenset[str] = frozenset()
 
 
@@ -205,18 +207,25 @@ def settled(
         finished: The finished runs, from `read_finished`.
         results: The folder results/.
     """
-    runs_by: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for run, experiment in runs.items():
-        status = finished.get(run)
-        if status is not None and status.has_reached(experiment.budget):
-            runs_by[_is_whole(f"{results.runs}/{run}")].append(run)
-    return Settled(frozenset(runs_by[True]), frozenset(runs_by[False]))
+    folder = str(results.runs)
+    times = {
+        run: _published(f"{folder}/{run}")
+        for run, experiment in runs.items()
+        if run in finished and finished[run].has_reached(experiment.budget)
+    }
+    outdated = frozenset(run for run, time in times.items() if time == _OUTDATED)
+    return Settled(
+        {run: time for run, time in times.items() if time is not None and time >= 0}, outdated
+    )
 
 
-def _is_whole(run: str) -> bool | None:
-    """Returns whether all published files are those of `state/`; None where that is unknown.
+def _published(run: str) -> float | None:
+    """Returns the time of a run's summary, if all published files are those of `state/` [s].
 
     A hard link has the inode of its file, which a listing contains: no file is opened.
+
+    Returns:
+        `_OUTDATED` if a file has another size, None where that is unknown.
     """
     try:
         here, state = ({file.name: file for file in os.scandir(at)} for at in (run, f"{run}/state"))
@@ -229,12 +238,13 @@ def _is_whole(run: str) -> bool | None:
         # A changed list of metrics rewrites the one in state/, and the published one stays.
         config = here[_RUN.config.name]
         if config.inode() != state[config.name].inode() and not config.stat().st_size:
-            return False
+            return _OUTDATED
+        time = here[_RUN.summary.name].stat().st_mtime
     except (OSError, KeyError, ValueError):  # a file is missing
         return None
     if any(file.st_size != other.st_size for file, other in copies):
-        return False
-    return True if all(file.st_mtime >= other.st_mtime for file, other in copies) else None
+        return _OUTDATED
+    return time if all(file.st_mtime >= other.st_mtime for file, other in copies) else None
 
 
 def may_leave_out(workflow: Any, results: Results) -> bool:
@@ -259,9 +269,9 @@ def may_leave_out(workflow: Any, results: Results) -> bool:
     return not any(chosen) and triggers <= _TRIGGERS
 
 
-def left_out(workflow: Any, settled_runs: Settled, results: Results) -> frozenset[str]:
-    """Returns the runs that a start needs no job for."""
-    return settled_runs.whole if may_leave_out(workflow, results) else frozenset()
+def left_out(workflow: Any, settled_runs: Settled, results: Results) -> Mapping[str, float]:
+    """Returns the runs that a start needs no job for -> the time of their summary [s]."""
+    return settled_runs.whole if may_leave_out(workflow, results) else {}
 
 
 # The rules whose jobs compute runs; in a module of another workflow they have a prefix.

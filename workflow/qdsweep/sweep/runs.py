@@ -10,7 +10,7 @@ from typing import Any
 
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.compose import compose
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import SEEDS, Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.imported import ImportedRun
 from qdsweep.config.keys import column_of
@@ -187,14 +187,21 @@ def table_of_runs(
     table = expand(sweep, directory, draw) if has_sources else Table((), [()])
     require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: a table of runs")
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
+    at = table.names.index("seed") if "seed" in table.names else len(table.names)
+    alike: dict[tuple[str, ...], Experiment] = {}  # of each setting, the first row's
     rows = []
     for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
         keys = {name: value for name, value in values.items() if name not in unset}
         where = f"sweep, row {place + 1}"
+        seed, cells = values.get("seed"), table.rows[place]
+        setting = cells[:at] + cells[at + 1 :]
         try:
-            composed = compose(experiment, keys, source=where)
+            if setting in alike and type(seed) is int and seed in SEEDS:
+                composed = alike[setting].model_copy(update={"seed": seed})
+            else:
+                composed = alike[setting] = compose(experiment, keys, source=where)
         except BadInput as error:
             lines = [
                 table.line_of(*cell)
