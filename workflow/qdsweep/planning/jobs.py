@@ -28,6 +28,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, Watch, read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
+from qdsweep.records.index import Index
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.status import Status, read_last_stop, read_status
@@ -179,6 +180,8 @@ _TRIGGERS = {"MTIME", "PARAMS", "INPUT"}
 
 _RUN = RunDir(Path())
 _OUTDATED = -1.0
+_TICK = 2_000_000_000
+"""Two changes of a folder within this time may have the same time [ns]."""
 _SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))
 
 
@@ -195,7 +198,7 @@ class Settled(NamedTuple):
 
 
 def settled(
-    runs: Mapping[str, Experiment], finished: Mapping[str, Status], results: Results
+    runs: Mapping[str, Experiment], finished: Mapping[str, Status], sweep: SweepDir
 ) -> Settled:
     """Compares the published files of runs that have reached their budget with those in `state/`.
 
@@ -205,27 +208,49 @@ def settled(
     Args:
         runs: Run id -> experiment.
         finished: The finished runs, from `read_finished`.
-        results: The folder results/.
+        sweep: The sweep's folder.
     """
-    folder = str(results.runs)
-    times = {
-        run: _published(f"{folder}/{run}")
+    folder = str(sweep.results.runs)
+    reached = [
+        run
         for run, experiment in runs.items()
         if run in finished and finished[run].has_reached(experiment.budget)
-    }
-    outdated = frozenset(run for run, time in times.items() if time == _OUTDATED)
-    return Settled(
-        {run: time for run, time in times.items() if time is not None and time >= 0}, outdated
-    )
+    ]
+    if not reached:
+        return Settled()
+    seen: dict[str, float | None] = {}
+    before = time.time_ns() - _TICK
+
+    def read(run: str) -> float | None:
+        changed = _changes(f"{folder}/{run}")
+        seen[run], is_linked = _published(f"{folder}/{run}")
+        return seen[run] if is_linked and changed and max(changed[:2]) < before else None
+
+    index = Index[float](sweep.published, [1], lambda when: when, lambda when, _: when)
+    times = index.update(reached, lambda run: _changes(f"{folder}/{run}"), read) | seen
+    outdated = frozenset(run for run, when in times.items() if when == _OUTDATED)
+    whole = {run: when for run, when in times.items() if when is not None and when >= 0}
+    return Settled(whole, outdated)
 
 
-def _published(run: str) -> float | None:
+def _changes(run: str) -> list[int] | None:
+    """Returns the times of the last change of a run's folders and summary; None without one."""
+    stat = os.stat
+    try:
+        folders = [stat(folder).st_ctime_ns for folder in (run, f"{run}/state")]
+        return [*folders, stat(f"{run}/{_RUN.summary.name}").st_mtime_ns]
+    except OSError:
+        return None
+
+
+def _published(run: str) -> tuple[float | None, bool]:
     """Returns the time of a run's summary, if all published files are those of `state/` [s].
 
     A hard link has the inode of its file, which a listing contains: no file is opened.
 
     Returns:
-        `_OUTDATED` if a file has another size, None where that is unknown.
+        The time, `_OUTDATED` if a file has another size, None where that is unknown. Whether all
+        are hard links, so that it holds until a name in the folders changes.
     """
     try:
         here, state = ({file.name: file for file in os.scandir(at)} for at in (run, f"{run}/state"))
@@ -237,14 +262,17 @@ def _published(run: str) -> float | None:
         ]
         # A changed list of metrics rewrites the one in state/, and the published one stays.
         config = here[_RUN.config.name]
-        if config.inode() != state[config.name].inode() and not config.stat().st_size:
-            return _OUTDATED
-        time = here[_RUN.summary.name].stat().st_mtime
+        is_linked = config.inode() == state[config.name].inode()
+        if not is_linked and not config.stat().st_size:
+            return _OUTDATED, False
+        when = here[_RUN.summary.name].stat().st_mtime
     except (OSError, KeyError, ValueError):  # a file is missing
-        return None
+        return None, False
     if any(file.st_size != other.st_size for file, other in copies):
-        return _OUTDATED
-    return time if all(file.st_mtime >= other.st_mtime for file, other in copies) else None
+        return _OUTDATED, False
+    if any(file.st_mtime < other.st_mtime for file, other in copies):
+        return None, False
+    return when, is_linked and not copies
 
 
 def may_leave_out(workflow: Any, results: Results) -> bool:

@@ -150,10 +150,11 @@ def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callabl
     known = _identities(experiment, results, code)
     now = next(known)
     older = functools.cache(lambda: [*known])
+    has_own = bool(experiment.plugins)
 
     def find(seed: int) -> str:
         run = now(seed).id
-        if not experiment.plugins or results.run(run).state.path.exists():
+        if not has_own or results.run(run).state.path.exists():
             return run
         ids = (old(seed).id for old in older())
         return next((old for old in ids if results.run(old).state.path.exists()), run)

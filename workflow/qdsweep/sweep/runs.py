@@ -5,6 +5,7 @@ The key `exclude: ["NAME=VALUE,..."]` removes rows.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,12 @@ class Sweep:
     imported: tuple[ImportedRun, ...] = ()
     """External runs, which tables and figures show together with the sweep's runs."""
 
-    @property
+    @cached_property
+    def settings(self) -> dict[str, Experiment]:
+        """The first run of each setting."""
+        return dict(next(iter(alike.items())) for alike in by_setting(self.runs))
+
+    @cached_property
     def texts(self) -> list[dict[str, str]]:
         """The swept values of each row, in the form that a user types."""
         return [
@@ -160,6 +166,14 @@ class Sweep:
             value_text(row.values["algorithm"]): row.experiment.algorithm.title for row in self.rows
         }
         return {name: title for name, title in titles.items() if title}
+
+
+def by_setting(runs: Mapping[str, Experiment]) -> list[dict[str, Experiment]]:
+    """Returns the runs of each setting, which differ only in the seed."""
+    settings: dict[tuple[int, ...], dict[str, Experiment]] = {}
+    for run, experiment in runs.items():
+        settings.setdefault(experiment.setting, {})[run] = experiment
+    return list(settings.values())
 
 
 def table_of_runs(
