@@ -67,7 +67,7 @@ def memory_mb(cluster: Cluster, run_dir: RunDir | None) -> int:
         run_dir: The run's folder, whose files record its last stop; None: not decided yet.
     """
     stops = 0
-    if run_dir is not None:
+    if run_dir is not None and run_dir.path.exists():
         stops = read_last_stop(run_dir.state).memory_stops
         killed_job = read_status(run_dir.state).killed_job
         if killed_job is not None:

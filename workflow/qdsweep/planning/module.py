@@ -165,7 +165,7 @@ def set_slurm_options(workflow: Any) -> None:
     """
     execute = workflow.execute
 
-    def execute_with(*, executor_settings: Any, **others: Any) -> Any:
+    def execute_with(*, executor_plugin: Any, executor_settings: Any, **others: Any) -> Any:
         if hasattr(executor_settings, "no_requeue"):
             defaults = type(executor_settings)()
             typed = {word.partition("=")[0] for word in sys.argv}
@@ -174,9 +174,34 @@ def set_slurm_options(workflow: Any) -> None:
                 if is_default and f"--slurm-{name.replace('_', '-')}" not in typed:
                     setattr(executor_settings, name, value)
             executor_settings.requeue &= not executor_settings.no_requeue
+        workflow._executor_plugin = executor_plugin  # as `execute` does
+        for rule in workflow.rules:
+            _call_once(rule.resources)
+        others["executor_plugin"] = executor_plugin
         return execute(executor_settings=executor_settings, **others)
 
     workflow.execute = execute_with
+
+
+_CALLED_ONCE: list[Callable[..., Any]] = []
+
+
+def called_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a function of a rule's resource whose value is known once the executor is.
+
+    Snakemake calls functions for each job, which took a tenth of a start of 10,000 runs. Without an
+    argument the function returns the value of all jobs, None if they differ.
+    """
+    _CALLED_ONCE.append(function)
+    return function
+
+
+def _call_once(resources: Any) -> None:
+    """Replaces such functions in the resources of a rule by their values."""
+    for name, resource in list(resources.items()):
+        for function in _CALLED_ONCE:
+            if resource == function and (value := function()) is not None:
+                resources[name] = value
 
 
 def share_outputs() -> None:
