@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -156,6 +156,7 @@ def test_lost_or_truncated_files_are_published_again_and_removed_runs_are_comput
     assert planned(folder)["qd_run"] == 3
     # Without the stages after the table, which take long. The table needs this file of each run.
     lost.summary.unlink()
+    (folder / "results/sweeps/many/runs.tsv").unlink()  # so that all runs are inputs
     snakemake(folder, "--", "results/sweeps/many/summary.csv")
     for run in (lost, torn):
         assert run.metrics.samefile(run.state.metrics)
@@ -163,7 +164,26 @@ def test_lost_or_truncated_files_are_published_again_and_removed_runs_are_comput
         assert len(read_status(run.state).attempts) == 1
     assert read_status(gone.state).status == "finished"
     assert gone.summary.exists()
-    assert "qd_run" not in planned(folder)
+    assert not {"qd_run", "aggregate"} & planned(folder).keys()
+    for file, record in records_of_tables(folder):
+        assert len(record["input"]) == len(record["input_checksums"]) == 0, file
+
+
+@very_long
+def test_records_of_earlier_releases_that_name_all_runs_change_nothing(folder):
+    runs = [
+        f"results/runs/{path.name}/summary.json" for path in (folder / "results/runs").iterdir()
+    ]
+    for file, record in records_of_tables(folder):
+        file.write_text(json.dumps({**record, "input": sorted(runs)}))
+    assert "aggregate" not in planned(folder)
+
+
+def records_of_tables(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Returns Snakemake's records of the tables."""
+    files = list((folder / ".snakemake/metadata").glob("cmVzdWx0cy9zd2VlcHMv*"))  # results/sweeps/
+    records = [(file, json.loads(file.read_text())) for file in files]
+    return [(file, record) for file, record in records if record["rule"] == "aggregate"]
 
 
 @very_long

@@ -106,6 +106,8 @@ class Standing:
     @property
     def cause(self) -> str:
         """The note in short: without parentheses, such as the one with the line of code."""
+        if not self.note:
+            return ""
         return re.sub(r" \([^)]*\)", "", _CODE.sub("", self.note))
 
     @property
@@ -177,6 +179,8 @@ def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None
         run: Its planned budget and group.
         alive: Whether it is being computed; None: its lock is asked.
     """
+    if not run_dir.path.exists():
+        return Standing(run)
     files = run_dir.state
     if alive is None:
         alive = is_alive(files.lock)
