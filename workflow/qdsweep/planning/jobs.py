@@ -227,7 +227,10 @@ def settled(
         return seen[run] if is_linked and changed and max(changed[:2]) < before else None
 
     index = Index[float](sweep.published, [1], lambda when: when, lambda when, _: when)
-    times = index.update(reached, lambda run: _changes(f"{folder}/{run}"), read) | seen
+    times = (
+        index.update(reached, lambda run: _changes(f"{folder}/{run}"), lambda new: map(read, new))
+        | seen
+    )
     outdated = frozenset(run for run, when in times.items() if when == _OUTDATED)
     whole = {run: when for run, when in times.items() if when is not None and when >= 0}
     return Settled(whole, outdated)
