@@ -20,6 +20,7 @@ from waiting import wait_until
 from qdsweep.analysis.explore import page as embedding
 from qdsweep.experiment.load import load
 from qdsweep.records.history import read_history
+from qdsweep.records.paths import RunDir
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 2, "batch_size": 20, "iterations": 12}
 LANDER = {**SMALL, "domain": "lunar_lander", "archive": {"dims": [12, 12]}}
@@ -206,6 +207,30 @@ def test_a_run_that_is_gone_or_has_changed_is_stated(chromium, study, tmp_path):
         assert page.locator("figure").count() == 1
         assert "gone: " in page.locator(".head").inner_text()
     page.close()
+
+
+def test_a_chosen_run_may_vanish_and_an_archive_may_change(reader, study, tmp_path):
+    for name in ("sphere", "lander1", "sliding"):
+        shutil.copytree(study / "results/runs" / name, tmp_path / name)
+    RunDir(tmp_path / "lander1").withdraw()  # it is not finished, so the page asks again
+    cell = load(tmp_path / "sphere").cells[0]
+    with served("sphere", "lander1", "sliding", cwd=tmp_path) as started:
+        page = reader(f"sphere/{cell}", served=started)
+        page.evaluate("globalThis.isSame = true")
+        shutil.rmtree(tmp_path / "sphere")
+        until(page, "explore.archives.length === 2")
+        select_space(page, "lander1")
+        until(page, "globalThis.isSame === undefined && globalThis.explore !== undefined")
+        path = tmp_path / "sliding/archive.npz"
+        arrays = dict(np.load(path))
+        arrays["measures"] = arrays["measures"] / 2
+        np.savez(path, **arrays)
+        about = json.loads((tmp_path / "sliding/summary.json").read_text())
+        about["archive_digest"] = "f" * 64
+        (tmp_path / "sliding/summary.json").write_text(json.dumps(about))
+        shown = "[...explore.archives.find((a) => a.id === 'sliding').space.points]"
+        until(page, f"{shown}[0] === {float(arrays['measures'].astype('<f4')[0, 0])}")
+        page.close()
 
 
 @pytest.mark.parametrize("run", ["lander1", "arm", "sphere", "in a report"])

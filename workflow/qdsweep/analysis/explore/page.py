@@ -63,10 +63,11 @@ def embedded(data: SweepData) -> Maps:
         run |= {"place": place, "path": path.name}  # a page that is sent has no paths
         parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
     played = _films(data.sweep, sources)
-    films = {name: file.read_bytes() for name, file in played.items()}
-    about |= {"title": chosen.title, "notes": chosen.notes, "is_open": False, "sweeps": []}
-    about["films"] = list(films)
-    parts |= {"index": json.dumps(about).encode(), **films}
+    lost = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
+    about |= {"title": chosen.title, "runs": runs, "notes": chosen.notes + lost}
+    about |= {"is_open": False, "sweeps": [], "films": list(played)}
+    parts |= {name: file.read_bytes() for name, file in played.items()}
+    parts["index"] = json.dumps(about).encode()
     inside = "\n".join(
         f'<script type="text/plain" id="explore/{name}">{_text(content)}</script>'
         for name, content in parts.items()

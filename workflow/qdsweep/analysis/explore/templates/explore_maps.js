@@ -73,7 +73,7 @@ function draw(what) {
   for (const map of maps) map.draw();
   drawScale(space);
   if (!bottom.hidden) drawCurves();
-  if (state.run >= 0 && (what.has("cell") || what.has("time"))) drawHistory();
+  if (chosen() && (what.has("cell") || what.has("time"))) drawHistory();
   where.textContent = cell < 0 ? HINT : describeCell(space, cell);
   for (const map of maps) map.describe(cell);
 }
