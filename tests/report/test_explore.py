@@ -1,5 +1,6 @@
 """The page of `qdsweep explore` in a real headless browser, as a reader uses it."""
 
+import base64
 import contextlib
 import json
 import re
@@ -13,10 +14,12 @@ from in_process import compute_run, compute_sweep, report_sweep
 from inventing import make_run
 from matplotlib import colormaps
 from playwright.sync_api import Error
+from refusals import names_all
 from results import forget_sums
 from support import BIN, TINY
 from waiting import wait_until
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore import page as embedding
 from qdsweep.experiment.load import load
 from qdsweep.records.history import read_history
@@ -412,6 +415,18 @@ def test_a_long_history_in_a_report_is_thinned_and_the_report_states_it(
     assert "300" not in page.locator(".head").inner_text()
     frames = page.evaluate("explore.archives[0].evaluations.length")
     assert 32 <= frames < 300 and f"{frames} times" in page.locator(".head").inner_text()
+
+
+def test_a_report_lists_a_damaged_run_without_its_path(reported, tmp_path):
+    folder = shutil.copytree(reported.parents[1], tmp_path / "results")
+    damaged, _ = sorted((folder / "runs").iterdir())
+    (damaged / "archive.npz").write_bytes(b"")
+    page = embedding.embedded(SweepData.read(folder / "sweeps/tiny", folder / "runs")).html
+    about = base64.b64decode(re.search(r'id="explore/index">([^<]*)<', page)[1]).decode()
+    assert str(tmp_path) not in about
+    (run,) = json.loads(about)["runs"]
+    names_all(json.loads(about)["notes"][0], "seed 1")
+    assert run["label"].endswith("seed 2")
 
 
 def test_a_run_is_followed_through_a_kill_to_its_end(reader, tmp_path):
