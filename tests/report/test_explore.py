@@ -539,6 +539,19 @@ def test_keys_play_the_film_and_move_the_time(reader):
     assert page.evaluate("explore.panel.film.playing") != before
 
 
+def test_objectives_that_differ_by_rounding_only(reader, study, tmp_path):
+    run = shutil.copytree(study / "results/runs/sphere", tmp_path / "sphere")
+    arrays = dict(np.load(run / "archive.npz"))
+    arrays["objective"][:] = 1.0
+    arrays["objective"][0] = np.nextafter(1.0, 0.0)
+    np.savez(run / "archive.npz", **arrays)
+    with served("sphere", cwd=tmp_path) as started:
+        page = reader(served=started)
+        low, high = page.evaluate("(({ low, high }) => [low, high])(explore.archives[0].space)")
+        assert 0 < high - low < 1e-15
+        page.close()
+
+
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 def test_nothing_is_wider_than_the_window(reader, width, height):
     page = reader(width=width, height=height)
