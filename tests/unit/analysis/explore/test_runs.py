@@ -1,18 +1,22 @@
 """The runs of the page: by sweep, id or folder, each once, and of every group."""
 
+import base64
 import json
+import re
 import shutil
 
 import pytest
 from exploring import served
 from in_process import compute_sweep, qdsweep
+from looks import data_of
 from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.analysis.explore import runs as module
+from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.explore.runs import choose_runs
 from qdsweep.analysis.tables.several import compare_sweeps
-from qdsweep.records.paths import Results
+from qdsweep.records.paths import Results, RunDir
 
 EXPERIMENT = {**TINY, "iterations": 2}
 
@@ -72,6 +76,16 @@ def test_of_a_large_sweep_every_group_is_shown(results, monkeypatch):
     names_all(chosen.notes[0], "3 of 6")
 
 
+def test_unfinished_runs_take_no_place_in_a_report(results, tmp_path, monkeypatch):
+    folder = Results(shutil.copytree(results.path, tmp_path / "results"))
+    for run in choose_runs(folder, ["two"]).runs[:2]:
+        RunDir(run.path).summary.unlink()
+    monkeypatch.setattr(module, "MOST", 3)
+    maps = embedded(data_of(folder.sweep("two").path)).html
+    (index,) = re.findall(r'id="explore/index">([^<]*)<', maps)
+    assert len(json.loads(base64.b64decode(index))["runs"]) == 3
+
+
 def test_runs_that_are_not_finished_are_counted(results, tmp_path):
     folder = shutil.copytree(results.path, tmp_path / "results")
     for run in choose_runs(Results(folder), ["two"]).runs[:2]:
@@ -84,6 +98,15 @@ def test_runs_that_are_not_finished_are_counted(results, tmp_path):
         shutil.rmtree(run.path)
     chosen = choose_runs(Results(folder), ["two"])
     assert len(chosen.runs) == 4 and chosen.is_open
+
+
+def test_a_search_is_followed_before_it_has_runs(results, tmp_path):
+    folder = Results(shutil.copytree(results.path, tmp_path / "results"))
+    plan = folder.sweep("two").plan
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"levels": []}))
+    chosen = choose_runs(folder, ["two"])
+    assert chosen.runs == [] and chosen.is_open
+    names_all(chosen.notes[0], "two", "search")
 
 
 def test_unknown_names_are_refused(results, tmp_path):

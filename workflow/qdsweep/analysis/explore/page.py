@@ -14,7 +14,7 @@ from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import open_run
 from qdsweep.analysis.explore.runs import choose_runs
 from qdsweep.files import read_json
-from qdsweep.records.paths import RunFiles, SweepDir
+from qdsweep.records.paths import SweepDir
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _THEMES = ("data", "layout", "maps", "panel")
@@ -50,9 +50,8 @@ class Maps(NamedTuple):
 
 def embedded(data: SweepData) -> Maps:
     """Returns the maps of a sweep's finished runs as a part of its report; empty without any."""
-    chosen = choose_runs(data.sweep.results, [data.sweep.name])
-    shown = [run for run in chosen.runs if RunFiles(run.path).summary.exists()]
-    about = index(shown, data.plan.figures.color_range)
+    chosen = choose_runs(data.sweep.results, [data.sweep.name], finished=True)
+    about = index(chosen.runs, data.plan.figures.color_range)
     runs = [run for run in about["runs"] if "problem" not in run]
     if not runs:
         return Maps()
