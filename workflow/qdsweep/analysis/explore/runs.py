@@ -94,9 +94,7 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: bool = Fals
     runs |= {path: look for look in merged if (path := look.path.resolve()) in runs}
     shown = _some_of_each(list(runs.values()))
     if len(shown) < len(runs):
-        notes.append(
-            f"{len(shown)} of {len(runs)} runs are shown. `qdsweep explore RUN` shows others."
-        )
+        notes.append(f"{len(shown)} of {len(runs)} runs are shown. Others: `qdsweep explore RUN`.")
     title = ", ".join(Path(name).name for name in names[:3]) + ", ..." * (len(names) > 3)
     return Chosen(title, shown, notes, is_open, compared if merged else [])
 
