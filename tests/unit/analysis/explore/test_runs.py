@@ -13,6 +13,7 @@ from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.analysis.explore import runs as module
+from qdsweep.analysis.explore.data import index
 from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.explore.runs import choose_runs
 from qdsweep.analysis.tables.several import compare_sweeps
@@ -41,6 +42,11 @@ def test_a_sweep_has_the_labels_and_colors_of_its_figures(results):
     assert len({run.color for run in chosen.runs[:3]}) == 1
     assert chosen.runs[0].color != chosen.runs[3].color
     assert chosen.notes == [] and chosen.title == "two"
+
+
+def test_a_browser_knows_all_colors(results):
+    (run,) = choose_runs(results, ["two"]).runs[:1]
+    assert index([run._replace(color="tab:orange")])["runs"][0]["color"] == "#ff7f0e"
 
 
 def test_without_a_name_it_is_the_last_sweep(results):
@@ -82,8 +88,8 @@ def test_unfinished_runs_take_no_place_in_a_report(results, tmp_path, monkeypatc
         RunDir(run.path).summary.unlink()
     monkeypatch.setattr(module, "MOST", 3)
     maps = embedded(data_of(folder.sweep("two").path)).html
-    (index,) = re.findall(r'id="explore/index">([^<]*)<', maps)
-    assert len(json.loads(base64.b64decode(index))["runs"]) == 3
+    (packed,) = re.findall(r'id="explore/index">([^<]*)<', maps)
+    assert len(json.loads(base64.b64decode(packed))["runs"]) == 3
 
 
 def test_runs_that_are_not_finished_are_counted(results, tmp_path):
