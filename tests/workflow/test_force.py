@@ -81,9 +81,9 @@ def test_compare_counts_the_common_run_once(finished, tmp_path):
     compared = folder / "results/comparisons/s+other"
     (group,) = csv.DictReader((compared / "table.csv").read_text().splitlines())
     assert (group["group"], group["runs"]) == ("map_elites_line", "3")
-    files = ("table.csv", "tables/comparisons.csv", "plots/overview.svg")
+    files = ("table.csv", "tables/comparisons.csv", "plots/overview.csv")
     assert all((compared / file).is_file() for file in files)
-    names_all(printed, "1 run", *(f"s+other/{file}".removesuffix(".csv") for file in files))
+    names_all(printed, "1 run", *(f"s+other/{file}" for file in files))
     assert "s+other" not in command("qdsweep", "status", "s", cwd=folder).stdout
     names_all(command("qdsweep", "clean", "--orphans", "--dry-run", cwd=folder).stdout, "0 ")
     names_all(command("qdsweep", "status", "s+other", cwd=folder, check=2).stderr, "other, s")
