@@ -14,7 +14,7 @@ from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import open_run
 from qdsweep.analysis.explore.runs import choose_runs
 from qdsweep.files import read_json
-from qdsweep.records.paths import RunFiles, SweepDir
+from qdsweep.records.paths import SweepDir
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _THEMES = ("data", "layout", "maps", "panel")
@@ -50,9 +50,8 @@ class Maps(NamedTuple):
 
 def embedded(data: SweepData) -> Maps:
     """Returns the maps of a sweep's finished runs as a part of its report; empty without any."""
-    chosen = choose_runs(data.sweep.results, [data.sweep.name])
-    shown = [run for run in chosen.runs if RunFiles(run.path).summary.exists()]
-    about = index(shown, data.plan.figures.color_range)
+    chosen = choose_runs(data.sweep.results, [data.sweep.name], finished=True)
+    about = index(chosen.runs, data.plan.figures.color_range)
     runs = [run for run in about["runs"] if "problem" not in run]
     if not runs:
         return Maps()
@@ -63,10 +62,11 @@ def embedded(data: SweepData) -> Maps:
         run |= {"place": place, "path": path.name}  # a page that is sent has no paths
         parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
     played = _films(data.sweep, sources)
-    films = {name: file.read_bytes() for name, file in played.items()}
-    about |= {"title": chosen.title, "notes": chosen.notes, "is_open": False, "sweeps": []}
-    about["films"] = list(films)
-    parts |= {"index": json.dumps(about).encode(), **films}
+    lost = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
+    about |= {"title": chosen.title, "runs": runs, "notes": chosen.notes + lost}
+    about |= {"is_open": False, "sweeps": [], "films": list(played)}
+    parts |= {name: file.read_bytes() for name, file in played.items()}
+    parts["index"] = json.dumps(about).encode()
     inside = "\n".join(
         f'<script type="text/plain" id="explore/{name}">{b64encode(content).decode()}</script>'
         for name, content in parts.items()
