@@ -494,6 +494,18 @@ def test_runs_of_a_sweep_appear_when_they_start(reader, reported, tmp_path):
         page.close()
 
 
+def test_a_report_shows_fewer_runs_of_large_archives(reported, monkeypatch):
+    data = SweepData.read(reported, reported.parents[1] / "runs")
+    number = len(re.findall(r'id="explore/run/', embedding.embedded(data).html))
+    monkeypatch.setattr(embedding, "MOST", 1)
+    monkeypatch.setattr(embedding, "FILMS", 0)
+    fewer = embedding.embedded(data)
+    assert number == 2 and not fewer.played
+    assert len(re.findall(r'id="explore/run/', fewer.html)) == 1
+    monkeypatch.setattr(embedding, "CELLS", 0)
+    assert len(re.findall(r'id="explore/run/', embedding.embedded(data).html)) == 2
+
+
 def test_groups_of_several_sweeps_are_tested_below_the_maps(reader, reported):
     results = reported.parents[1]
     compute_sweep(results, {**LANDER, "seed": 2}, "::: algorithm map_elites cma_mae", name="other")

@@ -50,13 +50,13 @@ class Chosen(NamedTuple):
     sweeps: list[str]
 
 
-def choose_runs(results: Results, names: Sequence[str], *, finished: bool = False) -> Chosen:
+def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) -> Chosen:
     """Returns the runs of these names that have started.
 
     Args:
         results: The folder results/.
         names: Names of sweeps, ids of runs, or folders of either.
-        finished: Whether it returns only those runs of a sweep that are finished.
+        finished: If not 0, it returns at most this many, and only finished runs of a sweep.
 
     Raises:
         BadInput: There is no such sweep or run.
@@ -92,7 +92,7 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: bool = Fals
     except BadInput:  # such as a sweep without a finished run
         merged, compared = [], []
     runs |= {path: look for look in merged if (path := look.path.resolve()) in runs}
-    shown = _some_of_each(list(runs.values()))
+    shown = _some_of_each(list(runs.values()), finished or MOST)
     if len(shown) < len(runs):
         notes.append(f"{len(shown)} of {len(runs)} runs are shown. Others: `qdsweep explore RUN`.")
     title = ", ".join(Path(name).name for name in names[:3]) + ", ..." * (len(names) > 3)
@@ -122,11 +122,11 @@ def _looks(plan: Plan, results: Results, prefix: str = "") -> list[Shown]:
     return list(looks.values())
 
 
-def _some_of_each(runs: list[Shown]) -> list[Shown]:
-    """Returns at most `MOST` runs by group, as equally many of each as possible."""
+def _some_of_each(runs: list[Shown], most: int) -> list[Shown]:
+    """Returns at most `most` runs by group, as equally many of each as possible."""
     by_group: dict[str, list[Shown]] = {}
     for run in runs:
         by_group.setdefault(run.group, []).append(run)
     place = {run: members.index(run) for members in by_group.values() for run in members}
-    kept = set(sorted(place, key=lambda run: place[run])[:MOST])
+    kept = set(sorted(place, key=lambda run: place[run])[:most])
     return [run for members in by_group.values() for run in members if run in kept]
