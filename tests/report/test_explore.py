@@ -1,5 +1,6 @@
 """The page of `qdsweep explore` in a real headless browser, as a reader uses it."""
 
+import base64
 import contextlib
 import json
 import re
@@ -13,13 +14,16 @@ from in_process import compute_run, compute_sweep, report_sweep
 from inventing import make_run
 from matplotlib import colormaps
 from playwright.sync_api import Error
+from refusals import names_all
 from results import forget_sums
 from support import BIN, TINY
 from waiting import wait_until
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore import page as embedding
 from qdsweep.experiment.load import load
 from qdsweep.records.history import read_history
+from qdsweep.records.paths import RunDir
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 2, "batch_size": 20, "iterations": 12}
 LANDER = {**SMALL, "domain": "lunar_lander", "archive": {"dims": [12, 12]}}
@@ -208,6 +212,30 @@ def test_a_run_that_is_gone_or_has_changed_is_stated(chromium, study, tmp_path):
     page.close()
 
 
+def test_a_chosen_run_may_vanish_and_an_archive_may_change(reader, study, tmp_path):
+    for name in ("sphere", "lander1", "sliding"):
+        shutil.copytree(study / "results/runs" / name, tmp_path / name)
+    RunDir(tmp_path / "lander1").withdraw()  # it is not finished, so the page asks again
+    cell = load(tmp_path / "sphere").cells[0]
+    with served("sphere", "lander1", "sliding", cwd=tmp_path) as started:
+        page = reader(f"sphere/{cell}", served=started)
+        page.evaluate("globalThis.isSame = true")
+        shutil.rmtree(tmp_path / "sphere")
+        until(page, "explore.archives.length === 2")
+        select_space(page, "lander1")
+        until(page, "globalThis.isSame === undefined && globalThis.explore !== undefined")
+        path = tmp_path / "sliding/archive.npz"
+        arrays = dict(np.load(path))
+        arrays["measures"] = arrays["measures"] / 2
+        np.savez(path, **arrays)
+        about = json.loads((tmp_path / "sliding/summary.json").read_text())
+        about["archive_digest"] = "f" * 64
+        (tmp_path / "sliding/summary.json").write_text(json.dumps(about))
+        shown = "[...explore.archives.find((a) => a.id === 'sliding').space.points]"
+        until(page, f"{shown}[0] === {float(arrays['measures'].astype('<f4')[0, 0])}")
+        page.close()
+
+
 @pytest.mark.parametrize("run", ["lander1", "arm", "sphere", "in a report"])
 def test_the_slider_equals_the_history_cell_by_cell(reader, request, run):
     if run == "in a report":
@@ -389,6 +417,18 @@ def test_a_long_history_in_a_report_is_thinned_and_the_report_states_it(
     assert 32 <= frames < 300 and f"{frames} times" in page.locator(".head").inner_text()
 
 
+def test_a_report_lists_a_damaged_run_without_its_path(reported, tmp_path):
+    folder = shutil.copytree(reported.parents[1], tmp_path / "results")
+    damaged, _ = sorted((folder / "runs").iterdir())
+    (damaged / "archive.npz").write_bytes(b"")
+    page = embedding.embedded(SweepData.read(folder / "sweeps/tiny", folder / "runs")).html
+    about = base64.b64decode(re.search(r'id="explore/index">([^<]*)<', page)[1]).decode()
+    assert str(tmp_path) not in about
+    (run,) = json.loads(about)["runs"]
+    names_all(json.loads(about)["notes"][0], "seed 1")
+    assert run["label"].endswith("seed 2")
+
+
 def test_a_run_is_followed_through_a_kill_to_its_end(reader, tmp_path):
     out = tmp_path / "results/runs/grows"
     changes = {**LANDER, "iterations": 60, "reload": {"min_seconds": 0.2}}
@@ -454,6 +494,18 @@ def test_runs_of_a_sweep_appear_when_they_start(reader, reported, tmp_path):
         page.close()
 
 
+def test_a_report_shows_fewer_runs_of_large_archives(reported, monkeypatch):
+    data = SweepData.read(reported, reported.parents[1] / "runs")
+    number = len(re.findall(r'id="explore/run/', embedding.embedded(data).html))
+    monkeypatch.setattr(embedding, "MOST", 1)
+    monkeypatch.setattr(embedding, "FILMS", 0)
+    fewer = embedding.embedded(data)
+    assert number == 2 and not fewer.played
+    assert len(re.findall(r'id="explore/run/', fewer.html)) == 1
+    monkeypatch.setattr(embedding, "CELLS", 0)
+    assert len(re.findall(r'id="explore/run/', embedding.embedded(data).html)) == 2
+
+
 def test_groups_of_several_sweeps_are_tested_below_the_maps(reader, reported):
     results = reported.parents[1]
     compute_sweep(results, {**LANDER, "seed": 2}, "::: algorithm map_elites cma_mae", name="other")
@@ -497,6 +549,19 @@ def test_keys_play_the_film_and_move_the_time(reader):
     before = page.evaluate("explore.panel.film.playing")
     page.keyboard.press(" ")
     assert page.evaluate("explore.panel.film.playing") != before
+
+
+def test_objectives_that_differ_by_rounding_only(reader, study, tmp_path):
+    run = shutil.copytree(study / "results/runs/sphere", tmp_path / "sphere")
+    arrays = dict(np.load(run / "archive.npz"))
+    arrays["objective"][:] = 1.0
+    arrays["objective"][0] = np.nextafter(1.0, 0.0)
+    np.savez(run / "archive.npz", **arrays)
+    with served("sphere", cwd=tmp_path) as started:
+        page = reader(served=started)
+        low, high = page.evaluate("(({ low, high }) => [low, high])(explore.archives[0].space)")
+        assert 0 < high - low < 1e-15
+        page.close()
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])

@@ -1,18 +1,23 @@
 """The runs of the page: by sweep, id or folder, each once, and of every group."""
 
+import base64
 import json
+import re
 import shutil
 
 import pytest
 from exploring import served
 from in_process import compute_sweep, qdsweep
+from looks import data_of
 from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.analysis.explore import runs as module
+from qdsweep.analysis.explore.data import index
+from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.explore.runs import choose_runs
 from qdsweep.analysis.tables.several import compare_sweeps
-from qdsweep.records.paths import Results
+from qdsweep.records.paths import Results, RunDir
 
 EXPERIMENT = {**TINY, "iterations": 2}
 
@@ -37,6 +42,11 @@ def test_a_sweep_has_the_labels_and_colors_of_its_figures(results):
     assert len({run.color for run in chosen.runs[:3]}) == 1
     assert chosen.runs[0].color != chosen.runs[3].color
     assert chosen.notes == [] and chosen.title == "two"
+
+
+def test_a_browser_knows_all_colors(results):
+    (run,) = choose_runs(results, ["two"]).runs[:1]
+    assert index([run._replace(color="tab:orange")])["runs"][0]["color"] == "#ff7f0e"
 
 
 def test_without_a_name_it_is_the_last_sweep(results):
@@ -72,6 +82,16 @@ def test_of_a_large_sweep_every_group_is_shown(results, monkeypatch):
     names_all(chosen.notes[0], "3 of 6")
 
 
+def test_unfinished_runs_take_no_place_in_a_report(results, tmp_path, monkeypatch):
+    folder = Results(shutil.copytree(results.path, tmp_path / "results"))
+    for run in choose_runs(folder, ["two"]).runs[:2]:
+        RunDir(run.path).summary.unlink()
+    monkeypatch.setattr(module, "MOST", 3)
+    maps = embedded(data_of(folder.sweep("two").path)).html
+    (packed,) = re.findall(r'id="explore/index">([^<]*)<', maps)
+    assert len(json.loads(base64.b64decode(packed))["runs"]) == 3
+
+
 def test_runs_that_are_not_finished_are_counted(results, tmp_path):
     folder = shutil.copytree(results.path, tmp_path / "results")
     for run in choose_runs(Results(folder), ["two"]).runs[:2]:
@@ -84,6 +104,15 @@ def test_runs_that_are_not_finished_are_counted(results, tmp_path):
         shutil.rmtree(run.path)
     chosen = choose_runs(Results(folder), ["two"])
     assert len(chosen.runs) == 4 and chosen.is_open
+
+
+def test_a_search_is_followed_before_it_has_runs(results, tmp_path):
+    folder = Results(shutil.copytree(results.path, tmp_path / "results"))
+    plan = folder.sweep("two").plan
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"levels": []}))
+    chosen = choose_runs(folder, ["two"])
+    assert chosen.runs == [] and chosen.is_open
+    names_all(chosen.notes[0], "two", "search")
 
 
 def test_unknown_names_are_refused(results, tmp_path):

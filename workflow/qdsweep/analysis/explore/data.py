@@ -46,11 +46,14 @@ def index(shown: Sequence[Shown], limits: Limits | None = None) -> dict[str, Any
         shown: The runs.
         limits: The objectives at the ends of the colours; None for those of the report's figures.
     """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
     spaces: dict[str, dict[str, Any]] = {}
     objectives: dict[str, list[NDArray[Any]]] = {}
     runs = []
     for wanted in shown:
-        entry: dict[str, Any] = {"label": wanted.label, "color": wanted.color}
+        entry: dict[str, Any] = {"label": wanted.label, "color": to_hex(wanted.color)}
         try:
             run = open_run(wanted.path)
             title, space, objective = _space(run)
@@ -65,14 +68,8 @@ def index(shown: Sequence[Shown], limits: Limits | None = None) -> dict[str, Any
     for title, space in spaces.items():
         space["low"], space["high"] = color_limits(objectives[title], space, limits)
         del space["objective_range"]
-    return {"spaces": list(spaces.values()), "runs": runs, "colors": _text(_colors())}
-
-
-def _colors() -> NDArray[np.uint8]:
-    from matplotlib import colormaps
-
-    colors: NDArray[np.uint8] = (colormaps[COLORMAP](np.arange(256))[:, :3] * 255).round()
-    return colors.astype(np.uint8)
+    colors = (colormaps[COLORMAP](np.arange(256))[:, :3] * 255).round().astype(np.uint8)
+    return {"spaces": list(spaces.values()), "runs": runs, "colors": _text(colors)}
 
 
 def digest_of(run: Run) -> str:

@@ -12,14 +12,13 @@ from typing import NamedTuple
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import open_run
-from qdsweep.analysis.explore.runs import choose_runs
+from qdsweep.analysis.explore.runs import MOST, choose_runs
 from qdsweep.files import read_json
-from qdsweep.records.paths import RunFiles, SweepDir
+from qdsweep.records.paths import SweepDir
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_THEMES = ("data", "layout", "maps", "panel")
-# All archives, and all films, in a report [bytes].
-ARCHIVES, FILMS = 1_100_000, 750_000
+# Most bytes of archives and of films in a report, and its most cells for more than six runs.
+ARCHIVES, FILMS, CELLS = 1_100_000, 750_000, 60_000
 
 
 def html() -> str:
@@ -34,7 +33,7 @@ def style() -> str:
 
 def script() -> str:
     """Returns its script, a module in which all files share one scope."""
-    return "\n".join(_read(f"explore_{theme}.js") for theme in _THEMES)
+    return "\n".join(_read(f"explore_{theme}.js") for theme in ("data", "layout", "maps", "panel"))
 
 
 def _read(name: str) -> str:
@@ -50,9 +49,14 @@ class Maps(NamedTuple):
 
 def embedded(data: SweepData) -> Maps:
     """Returns the maps of a sweep's finished runs as a part of its report; empty without any."""
-    chosen = choose_runs(data.sweep.results, [data.sweep.name])
-    shown = [run for run in chosen.runs if RunFiles(run.path).summary.exists()]
-    about = index(shown, data.plan.figures.color_range)
+    for most in (MOST, 6):
+        chosen = choose_runs(data.sweep.results, [data.sweep.name], finished=most)
+        about = index(chosen.runs, data.plan.figures.color_range)
+        if (
+            sum(about["spaces"][run["space"]]["cells"] for run in about["runs"] if "space" in run)
+            <= CELLS
+        ):
+            break
     runs = [run for run in about["runs"] if "problem" not in run]
     if not runs:
         return Maps()
@@ -63,10 +67,11 @@ def embedded(data: SweepData) -> Maps:
         run |= {"place": place, "path": path.name}  # a page that is sent has no paths
         parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
     played = _films(data.sweep, sources)
-    films = {name: file.read_bytes() for name, file in played.items()}
-    about |= {"title": chosen.title, "notes": chosen.notes, "is_open": False, "sweeps": []}
-    about["films"] = list(films)
-    parts |= {"index": json.dumps(about).encode(), **films}
+    lost = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
+    about |= {"title": chosen.title, "runs": runs, "notes": chosen.notes + lost}
+    about |= {"is_open": False, "sweeps": [], "films": list(played)}
+    parts |= {name: file.read_bytes() for name, file in played.items()}
+    parts["index"] = json.dumps(about).encode()
     inside = "\n".join(
         f'<script type="text/plain" id="explore/{name}">{b64encode(content).decode()}</script>'
         for name, content in parts.items()
@@ -85,7 +90,7 @@ def _films(sweep: SweepDir, sources: dict[str, str]) -> dict[str, Path]:
     for entry in entries:
         if "film" in entry and entry["run"] in sources:
             file = sweep.rollouts / entry["film"]
-            size += file.stat().st_size
-            if size <= FILMS:
+            if size + file.stat().st_size <= FILMS:
+                size += file.stat().st_size
                 files[f"film/{sources[entry['run']]}/{entry['cell']}"] = file
     return files

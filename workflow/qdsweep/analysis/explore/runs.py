@@ -50,12 +50,13 @@ class Chosen(NamedTuple):
     sweeps: list[str]
 
 
-def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
+def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) -> Chosen:
     """Returns the runs of these names that have started.
 
     Args:
         results: The folder results/.
         names: Names of sweeps, ids of runs, or folders of either.
+        finished: If not 0, it returns at most this many, and only finished runs of a sweep.
 
     Raises:
         BadInput: There is no such sweep or run.
@@ -68,11 +69,12 @@ def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
         if sweep := next((sweep for sweep in sweeps if sweep.plan.exists()), None):
             prefix = f"{sweep.name}: " if len(names) > 1 else ""
             looks = _looks(read_plan(sweep), sweep.results, prefix)
-            finished = sum(RunDir(look.path).summary.exists() for look in looks)
-            for look in filter(_has_started, looks):
+            ended = [look for look in looks if RunDir(look.path).summary.exists()]
+            for look in ended if finished else filter(_has_started, looks):
                 runs.setdefault(look.path.resolve(), look)
-            if finished < len(looks):
-                notes.append(f"{sweep.name}: {finished} of {len(looks)} runs are finished.")
+            if len(ended) < len(looks) or not looks:
+                done = f"{len(ended)} of {len(looks)} runs are finished"
+                notes.append(f"{sweep.name}: {done if looks else 'its search has not ended'}.")
                 is_open = True
         elif run := next(filter(_is_run, folders), None):
             mark = place_mark(len(runs))
@@ -90,9 +92,9 @@ def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
     except BadInput:  # such as a sweep without a finished run
         merged, compared = [], []
     runs |= {path: look for look in merged if (path := look.path.resolve()) in runs}
-    shown = _some_of_each(list(runs.values()))
+    shown = _some_of_each(list(runs.values()), finished or MOST)
     if len(shown) < len(runs):
-        notes.append(f"{len(shown)} of {len(runs)} runs are shown. Name others to see them.")
+        notes.append(f"{len(shown)} of {len(runs)} runs are shown. Others: `qdsweep explore RUN`.")
     title = ", ".join(Path(name).name for name in names[:3]) + ", ..." * (len(names) > 3)
     return Chosen(title, shown, notes, is_open, compared if merged else [])
 
@@ -120,11 +122,11 @@ def _looks(plan: Plan, results: Results, prefix: str = "") -> list[Shown]:
     return list(looks.values())
 
 
-def _some_of_each(runs: list[Shown]) -> list[Shown]:
-    """Returns at most `MOST` runs by group, as equally many of each as possible."""
+def _some_of_each(runs: list[Shown], most: int) -> list[Shown]:
+    """Returns at most `most` runs by group, as equally many of each as possible."""
     by_group: dict[str, list[Shown]] = {}
     for run in runs:
         by_group.setdefault(run.group, []).append(run)
     place = {run: members.index(run) for members in by_group.values() for run in members}
-    kept = set(sorted(place, key=lambda run: place[run])[:MOST])
+    kept = set(sorted(place, key=lambda run: place[run])[:most])
     return [run for members in by_group.values() for run in members if run in kept]

@@ -164,8 +164,7 @@ class Tests(Data):
         chosen: Chosen = self.settings["chosen"]
         if not chosen.sweeps:
             raise HTTPError(404)
-        results = self.settings["results"]
-        compared = await asyncio.to_thread(compare_sweeps, results, chosen.sweeps)
+        compared = await asyncio.to_thread(compare_sweeps, self.settings["results"], chosen.sweeps)
         tests = compared.comparisons
         rows = [[cell.text for cell in row] for row in tests.rows]
         about = {"title": tests.title, "columns": tests.columns, "text": tests.text, "rows": rows}

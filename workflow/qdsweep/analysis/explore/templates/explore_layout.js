@@ -3,7 +3,7 @@ const SIDE = 640;  // pixels of a layout that follows points
 const isFramed = (space) => space.measures.length <= 2;
 
 function layoutOf(space) {
-  if (space.points) space.points = new Float32Array(bytesOf(space.points).buffer);
+  if (space.points) Object.assign(space, { text: space.points, points: new Float32Array(bytesOf(space.points).buffer) });
   const m = space.measures.length;
   space.stride = m === 1 && !space.filled ? 2 : m;  // the second number is then the objective
   if (!space.dims && m > 2) return null;  // parallel axes

@@ -57,7 +57,7 @@ const write = (c, text, x, y) => {  // with a halo, so that it is read on lines
 function ticks(low, high, most) {
   const raw = (high - low) / most, ten = 10 ** Math.floor(Math.log10(raw)), values = [];
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * ten).find((size) => size >= raw * 0.999);
-  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9; v += step) values.push(Math.abs(v) < step / 1e6 ? 0 : v);
+  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9 && values.length <= most; v += step) values.push(Math.abs(v) < step / 1e6 ? 0 : v);
   return values;
 }
 
@@ -73,7 +73,7 @@ function draw(what) {
   for (const map of maps) map.draw();
   drawScale(space);
   if (!bottom.hidden) drawCurves();
-  if (state.run >= 0 && (what.has("cell") || what.has("time"))) drawHistory();
+  if (chosen() && (what.has("cell") || what.has("time"))) drawHistory();
   where.textContent = cell < 0 ? HINT : describeCell(space, cell);
   for (const map of maps) map.describe(cell);
 }

@@ -29,7 +29,7 @@ async function choose(archive, cell, isAsked = true) {
   const take = (record) => {
     if (record.parameters) panel.parameters = record;
     if (record.parameters && !measures) addMeasures(record.measures);
-    if (record.parameters && Math.fround(record.objective) !== archive.objective[last]) screen.before(note(`The elite of the last reload file is shown, with the objective ${number(record.objective, 6)}.`));
+    if (record.parameters && Math.fround(record.objective) !== archive.objective[last]) screen.before(note(`The elite of ${archive.live ? "the last reload file" : "an earlier archive"} is shown, with the objective ${number(record.objective, 6)}.`));
     if (record.error) screen.append(sentence(record.error));
     if (record.unseen !== undefined) screen.append(sentence(record.unseen || "This domain has no pictures. The parameters are below."));
     if (record.lines) { panel.lines = record.lines; drawLines(screen, record.lines); redraw(); }
@@ -311,14 +311,14 @@ async function readArchive(about) {
 async function read() {  // the index, and what the page does not have of its runs
   index = await (await get("index")).json();
   const known = spaces ?? [];
-  spaces = index.spaces.map((space) => Object.assign(known.find(({ title }) => title === space.title) ?? space, { low: space.low, high: space.high }));
+  spaces = index.spaces.map((space) => Object.assign(known.find(({ title, text }) => title === space.title && text === space.points) ?? space, { low: space.low, high: space.high }));
   for (const space of spaces) if (!known.includes(space)) space.layout = layoutOf(space);
   const answers = await Promise.all(index.runs.map(readArchive)), isArchive = (answer) => answer instanceof Archive;
   archives = answers.filter(isArchive);
   const thinned = archives.filter((archive) => !archive.exact).map(({ label, evaluations }) =>
     `${label}: the history is long, so it is shown at ${evaluations.length} times.`);
   notes.replaceChildren(...[...index.notes, ...answers.filter((answer) => !isArchive(answer)), ...thinned].map(note));
-  return known.length === spaces.length && spaces.every((space) => known.includes(space));
+  return known.length === spaces.length && spaces.every((space, i) => space === known[i]);
 }
 // Runs that are not finished are followed. The page asks again after ten times the time of the answer.
 async function followRuns(wait = 2000) {
