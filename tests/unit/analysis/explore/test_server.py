@@ -88,11 +88,9 @@ OTHERS = {
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route[0])
 def test_each_route_refuses_all_others(page, first, route):
     path = path_of(route, first)
-    assert page.ask(path)[0] == 200
-    assert (
-        page.ask(path, Origin=f"http://127.0.0.1:{page.port}", Sec_Fetch_Site="same-origin")[0]
-        == 200
-    )
+    answer = 404 if path == "/tests" else 200  # the page has no sweeps
+    own = {"Origin": f"http://127.0.0.1:{page.port}", "Sec_Fetch_Site": "same-origin"}
+    assert page.ask(path)[0] == page.ask(path, **own)[0] == answer
     for token in TOKENS.values():
         connection = http.client.HTTPConnection("127.0.0.1", page.port)
         connection.request("GET", path, headers={} if token is None else {"Authorization": token})

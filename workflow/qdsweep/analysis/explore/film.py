@@ -49,7 +49,7 @@ def film(run: Run, cell: int, send: Send) -> bool:
     if scored is None or episodes_of(run.experiment.domain) > 1:
         scored = score(run, elite, seed)
     send(note(same=bool(np.array_equal(scored, own)) if is_own else None))
-    if run.experiment.domain.is_deterministic:
+    if run.experiment.domain.is_deterministic or getattr(run.domain, "is_deterministic", False):
         send(note(deterministic=True))
         return is_complete
     seeds = fresh_seeds(FRESH, len(run.cells)).reshape(FRESH.times, -1)

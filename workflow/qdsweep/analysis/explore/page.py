@@ -4,8 +4,8 @@ Its script is of four files of one theme. It asks for data by names. In a report
 `explore/NAME` contains the data, in base64.
 """
 
-import base64
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ def embedded(data: SweepData) -> Maps:
     about["films"] = list(films)
     parts |= {"index": json.dumps(about).encode(), **films}
     inside = "\n".join(
-        f'<script type="text/plain" id="explore/{name}">{_text(content)}</script>'
+        f'<script type="text/plain" id="explore/{name}">{b64encode(content).decode()}</script>'
         for name, content in parts.items()
     )
     return Maps(
@@ -76,10 +76,6 @@ def embedded(data: SweepData) -> Maps:
         f'<script type="module">{script()}</script>',
         frozenset(f"{file.stem}.gif" for file in played.values()),
     )
-
-
-def _text(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def _films(sweep: SweepDir, sources: dict[str, str]) -> dict[str, Path]:

@@ -25,6 +25,7 @@ from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import Run
 from qdsweep.host.machine import has_avx2
+from qdsweep.host.process import return_memory
 from qdsweep.records.paths import Results
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -277,6 +278,7 @@ async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> No
     Raises:
         BadInput: Another process listens on the port.
     """
+    return_memory(1 << 18)  # the arrays of packed runs
     chosen = choose()
     try:
         listener = socket.create_server(("127.0.0.1", port))
