@@ -35,8 +35,8 @@ OR_SAY = || eval "$$IS_INDEX_THERE"
 
 venv: .venv/compiled
 
-# `make demo` does not wait for it: Python compiles a module at its first import. A folder that
-# several users share needs it, and so do short commands. Some packages have files that do not compile.
+# `make demo` needs it only if Python may not keep the modules that it compiles at their import. A
+# folder that several users share needs it, too. Some packages have files that do not compile.
 .venv/compiled: .venv/installed
 	@$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib || true
 	@touch $@
@@ -73,7 +73,7 @@ rl: .venv/rl
 	envs/rl.sh $(INSTALL) $(OR_SAY)
 	@touch $@
 
-demo: .venv/installed
+demo: $(if $(PYTHONDONTWRITEBYTECODE),.venv/compiled,.venv/installed)
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html; \`$(BIN)/qdsweep status demo\` prints the state of every run"
 
