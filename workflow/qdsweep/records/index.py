@@ -58,6 +58,7 @@ class Index(Generic[Entry]):
         """
         before = self._read()
         now: Keyed[Entry] = {}
+        has_changed = False
         for run in runs:
             key, known = key_of(run), before.get(run)
             if key is None:
@@ -66,9 +67,9 @@ class Index(Generic[Entry]):
                 entry = read(run)
                 if entry is None:
                     continue
-                known = key, entry
+                known, has_changed = (key, entry), True
             now[run] = known
-        if len(now) != len(before) or any(before.get(run) is not now[run] for run in now):
+        if has_changed or len(now) != len(before):
             self._write(now)
         return {run: entry for run, (_, entry) in now.items()}
 
@@ -84,7 +85,7 @@ class Index(Generic[Entry]):
             arrays = read_arrays(self.path)  # it compares checksums
             numbers = arrays["numbers"]
             with _without_collections():
-                about = json.loads(arrays["about"].tobytes())
+                about = json.loads(str(arrays.pop("about"), "utf-8"))
                 if about["form"] != self.form:
                     return {}
                 runs = {run: (key, self.load(data, take)) for run, key, data in about["runs"]}
