@@ -31,7 +31,7 @@ export IS_INDEX_THERE := $(BIN)/python -m pip index versions immutables --retrie
 OR_SAY = || eval "$$IS_INDEX_THERE"
 
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
-.PHONY: demo test test-all test-rl mutants snapshots torture lint lint-script docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-all test-rl mutants snapshots torture lint lint-script docs venv extras rl figure screenshots schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -134,8 +134,8 @@ figure: venv
 	$(BIN)/snakemake --cores $(CORES) --configfile config/sweeps/lander.yaml
 	cp results/sweeps/lander/plots/overview.png docs/overview.png
 
-# On an idle machine. It needs GNU parallel, and a package index for Ray.
-bench: extras
+# On an idle machine. It needs GNU parallel, Chromium, and a package index for Ray.
+bench: .venv/dev extras
 	$(BIN)/python benchmarks/bench.py
 
 # Nearly an hour on two cores, and a package index for Ray and Optuna.
@@ -149,6 +149,10 @@ bench-learning: extras
 # More than an hour, resumable.
 bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
+
+# The pictures of docs/guide/explore.md: about ten minutes on two cores. It needs Chromium.
+screenshots: .venv/dev
+	$(BIN)/python docs/screenshots.py
 
 # Files generated from the config models: schemas, config/README.md, docs/reference/.
 schemas: venv

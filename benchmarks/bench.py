@@ -37,6 +37,7 @@ SCRIPTS = {
     "dry": "sweeps.py dry",
     "second": "sweeps.py second",
     "aggregation": "aggregation.py",
+    "explore": "explore.py",
 }
 LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "ale-py", "dask", "snakemake")
 COLUMNS = (

@@ -4,17 +4,20 @@ import contextlib
 import json
 import re
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
 from exploring import served
-from in_process import compute_run
+from in_process import compute_run, compute_sweep, report_sweep
 from inventing import make_run
 from matplotlib import colormaps
 from playwright.sync_api import Error
 from results import forget_sums
-from support import TINY
+from support import BIN, TINY
+from waiting import wait_until
 
+from qdsweep.analysis.explore import page as embedding
 from qdsweep.experiment.load import load
 from qdsweep.records.history import read_history
 
@@ -61,28 +64,38 @@ def page_of(study):
         yield started
 
 
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """Returns the folder of a sweep of two lunar landers, with its report."""
+    results = tmp_path_factory.mktemp("reported") / "results"
+    sweep = compute_sweep(results, LANDER, "::: seed 1 2", rollouts={"elites": ["best", "median"]})
+    return report_sweep(sweep)
+
+
 @pytest.fixture
-def reader(chromium, page_of):
+def reader(chromium, request):
     """Opens the page. At the end it had no message in the console and no foreign request."""
     troubles, contexts = [], []
     hint = "multiple readback operations"  # the tests read pixels
 
-    def open_page(link="", width=1440, height=900, **options):
+    def open_page(link="", width=1440, height=900, report=None, served=None, ready=True, **options):
+        page_of = None if report else served or request.getfixturevalue("page_of")
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.on("console", lambda entry: hint in entry.text.lower() or troubles.append(entry.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", check_request)
-        page.goto(page_of.address + ("&" + link if link else ""))
-        until(page, "document.documentElement.dataset.explore === 'ready'")
+        base = report.as_uri() if report else f"http://127.0.0.1:{page_of.port}/"
+        page.on("request", lambda entry: check_request(entry.url, base))
+        page.goto(f"{base}#{link}" if report else page_of.address + ("&" + link if link else ""))
+        if ready:
+            until(page, "document.documentElement.dataset.explore === 'ready'")
         return page
 
-    def check_request(request):
-        own = (f"http://127.0.0.1:{page_of.port}/", "data:", "blob:")
-        if not request.url.startswith(own):
-            troubles.append(f"a request for {request.url}")
+    def check_request(url, base):
+        if not url.startswith((base, "data:", "blob:")):
+            troubles.append(f"a request for {url}")
 
     yield open_page
     for context in contexts:
@@ -195,11 +208,17 @@ def test_a_run_that_is_gone_or_has_changed_is_stated(chromium, study, tmp_path):
     page.close()
 
 
-@pytest.mark.parametrize("run", ["lander1", "arm", "sphere"])
-def test_the_slider_equals_the_history_cell_by_cell(reader, study, run):
-    page = reader()
-    select_space(page, run)
-    results = load(study / "results/runs" / run)
+@pytest.mark.parametrize("run", ["lander1", "arm", "sphere", "in a report"])
+def test_the_slider_equals_the_history_cell_by_cell(reader, request, run):
+    if run == "in a report":
+        sweep = request.getfixturevalue("reported")
+        page = reader(report=sweep / "report.html")
+        run = page.evaluate("explore.archives[1].id")
+        results = load(run, sweep.parents[1])
+    else:
+        page = reader()
+        select_space(page, run)
+        results = load(request.getfixturevalue("study") / "results/runs" / run)
     history, evaluations = read_history(results.files), results.metrics["evaluations"].tolist()
     rng = np.random.default_rng(3)
     for iteration in [*rng.permutation(len(evaluations))[:6] + 1, len(evaluations), 1]:
@@ -215,7 +234,9 @@ def test_the_slider_equals_the_history_cell_by_cell(reader, study, run):
         }
         assert {c: v for c, v in enumerate(shown) if v is not None} == expected
     set_time(page, 0)
-    assert value_of(page, run).startswith("no elite")
+    assert page.evaluate(
+        "(run) => explore.archives.find((a) => a.id === run).holder.every((i) => i < 0)", run
+    )
 
 
 @pytest.mark.parametrize("run", ["lander1", "arm", "sphere", "line", "cube", "four", "sliding"])
@@ -319,6 +340,132 @@ def test_a_click_plays_the_elite_of_the_cell(reader, study):
         page.locator(".save").click()
     content = json.loads(downloading.value.path().read_text())
     assert content["solution"] == elite.solution.tolist()
+
+
+def test_a_report_plays_the_elites_of_the_rollouts_without_a_server(reader, reported):
+    page = reader(report=reported / "report.html")
+    page.locator(".walk").scroll_into_view_if_needed()
+    films = page.locator("[id^='explore/film']").all()
+    entries = json.loads((reported / "plots/rollouts/rollouts.json").read_text())["rollouts"]
+    assert len(films) == len(entries) == 2
+    for entry in entries:
+        run = load(entry["run"], reported.parents[1])
+        label = page.evaluate(
+            "(id) => explore.archives.find((a) => a.id === id).label", entry["run"]
+        )
+        box_of(page, label).scroll_into_view_if_needed()
+        at = page.evaluate(
+            "([id, cell]) => { const m = explore.mapOf(id), [x, y] = m.middle(cell);"
+            " return [x + m.left, y + m.top]; }",
+            [entry["run"], entry["cell"]],
+        )
+        page.wait_for_timeout(200)
+        if page.evaluate("explore.state.cell") != entry["cell"]:  # another click would pause it
+            box_of(page, label).click(position={"x": at[0], "y": at[1]})
+        until(page, "explore.panel.film.isWhole && explore.panel.film.frames.length > 3")
+        facts = page.locator("aside dl").inner_text()
+        assert "the same score" in facts
+        objective = run.elite_in(entry["cell"]).objective
+        assert as_number(page.locator("aside dd").first.inner_text()) == pytest.approx(
+            objective, rel=1e-5
+        )
+    others = set(run.cells.tolist()) - {entry["cell"] for entry in entries}
+    page.evaluate(
+        "(link) => { location.hash = link; }", f"{entries[-1]['run']}/{sorted(others)[0]}"
+    )
+    until(page, "document.querySelector('.screen .note') !== null")
+    assert "qdsweep explore tiny" in page.locator("aside .screen").inner_text()
+    assert page.locator(".save").count() == 0 and str(reported) not in page.content()
+
+
+def test_a_long_history_in_a_report_is_thinned_and_the_report_states_it(
+    reader, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(embedding, "ARCHIVES", 1500)
+    sweep = report_sweep(compute_sweep(tmp_path / "results", TINY | {"iterations": 300}, ""))
+    page = reader(report=sweep / "report.html")
+    assert "300" not in page.locator(".head").inner_text()
+    frames = page.evaluate("explore.archives[0].evaluations.length")
+    assert 32 <= frames < 300 and f"{frames} times" in page.locator(".head").inner_text()
+
+
+def test_a_run_is_followed_through_a_kill_to_its_end(reader, tmp_path):
+    out = tmp_path / "results/runs/grows"
+    changes = {**LANDER, "iterations": 60, "reload": {"min_seconds": 0.2}}
+    (tmp_path / "experiment.yaml").write_text(json.dumps(changes))
+    compute = [BIN / "qdsweep", "run", "experiment.yaml", "--workers", "1", "--out", out]
+    seen = []
+
+    def frames(page):
+        seen.append(page.evaluate("explore.archives[0].evaluations.length"))
+        return seen[-1]
+
+    with subprocess.Popen(compute, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: next(out.glob("state/reload-*.pkl"), None))
+        with served(out, cwd=tmp_path) as started:
+            page = reader(served=started)
+            page.evaluate("globalThis.isSame = true")
+            until(page, "explore.archives[0].evaluations.length > 3")
+            page.locator(".track input").focus()
+            until(page, f"explore.archives[0].evaluations.length > {frames(page)}")
+            assert page.evaluate("explore.state.time === explore.archives[0].evaluations.at(-1)")
+            set_time(page, 40)
+            before = frames(page)
+            process.kill()
+            process.wait()
+            assert "(not finished)" in page.evaluate(
+                "getComputedStyle(document.querySelector('figcaption b'), '::after').content"
+            )
+            assert page.locator(".python").count() == 0
+            subprocess.run(compute, cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
+            until(page, "!explore.archives[0].live")
+            assert frames(page) == 60 > before
+            assert page.evaluate("explore.state.time") == 40, "a reader's time stays"
+            assert page.evaluate("globalThis.isSame"), "the page was not loaded again"
+            run = load(out)
+            set_time(page, int(run.metrics["evaluations"].iloc[-1]))
+            shown = page.evaluate(
+                "[...explore.archives[0].holder.keys()].map((c) => explore.archives[0].value(c))"
+            )
+            held = {cell: value for cell, value in enumerate(shown) if value is not None}
+            values = run.arrays["objective"].astype("<f4").tolist()
+            assert held == dict(zip(run.cells.tolist(), values, strict=True))
+            page.mouse.click(*hover(page, "grows", int(run.cells[0])))
+            page.locator(".python").wait_for()
+            page.close()
+
+
+def test_runs_of_a_sweep_appear_when_they_start(reader, reported, tmp_path):
+    folder = shutil.copytree(reported.parents[1], tmp_path / "results")
+    first, second = sorted((folder / "runs").iterdir())
+    for run in (first, second):
+        run.rename(tmp_path / run.name)
+    with served("tiny", cwd=tmp_path) as started:
+        page = reader(served=started, ready=False)
+        until(page, "document.querySelector('.walk .note') !== null")
+        assert "0 of 2 runs" in page.locator(".walk").inner_text()
+        (tmp_path / first.name).rename(first)
+        until(page, "document.documentElement.dataset.explore === 'ready'")
+        assert page.locator("figure").count() == 1
+        assert "1 of 2 runs" in page.locator(".head").inner_text()
+        (tmp_path / second.name).rename(second)
+        until(page, "document.querySelectorAll('figure').length === 2")
+        until(page, "!document.querySelector('.head').innerText.includes('of 2 runs')")
+        page.close()
+
+
+def test_groups_of_several_sweeps_are_tested_below_the_maps(reader, reported):
+    results = reported.parents[1]
+    compute_sweep(results, {**LANDER, "seed": 2}, "::: algorithm map_elites cma_mae", name="other")
+    with served("tiny", "other", cwd=results.parent) as started:
+        page = reader(served=started)
+        labels = page.locator("figcaption b").all_inner_texts()
+        assert labels == ["MAP-Elites, seed 1", "MAP-Elites, seed 2", "CMA-MAE, seed 2"]
+        page.locator(".tests table").wait_for()
+        head = page.locator(".tests tr").first.inner_text()
+        assert "Difference" in head and "Holm" in head
+        assert "1 run" in page.locator(".tests").inner_text()
+        page.close()
 
 
 def test_the_arm_lies_on_its_map(reader, study):

@@ -1,5 +1,6 @@
-"""Flags that force jobs keep the results; `qdsweep clean --runs` removes them."""
+"""Two sweeps with a common run: forced jobs and `clean` keep it, `compare` counts it once."""
 
+import csv
 import shutil
 
 import pytest
@@ -72,6 +73,20 @@ def test_clean_removes_runs_of_only_one_sweep(finished, tmp_path):
     assert (folder / "results/runs" / shared / "state/status.json").stat().st_mtime_ns == changed
     assert "clean --runs" not in compute(folder, "s")
     assert digests(folder) == digests(finished)
+
+
+def test_compare_counts_the_common_run_once(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    printed = command("qdsweep", "compare", "s", "other", cwd=folder).stdout
+    compared = folder / "results/comparisons/s+other"
+    (group,) = csv.DictReader((compared / "table.csv").read_text().splitlines())
+    assert (group["group"], group["runs"]) == ("map_elites_line", "3")
+    files = ("table.csv", "tables/comparisons.csv", "plots/overview.csv")
+    assert all((compared / file).is_file() for file in files)
+    names_all(printed, "1 run", *(f"s+other/{file}" for file in files))
+    assert "s+other" not in command("qdsweep", "status", "s", cwd=folder).stdout
+    names_all(command("qdsweep", "clean", "--orphans", "--dry-run", cwd=folder).stdout, "0 ")
+    names_all(command("qdsweep", "status", "s+other", cwd=folder, check=2).stderr, "other, s")
 
 
 @pytest.mark.parametrize("name", ["nothing", "..", "s/../other", ""])

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from qdsweep.cli import elites, explore, runs, stages, studies, sweeps
+from qdsweep.cli import compare, elites, explore, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.config.files import nearest
@@ -18,7 +18,16 @@ from qdsweep.errors import QdsweepError, StorageError
 GROUPS = {
     "Set up and run": ("init", "check", "expand", "plan", "sweep", "run", "worker", "scale"),
     "Monitor and manage": ("status", "watch", "clean", "adopt"),
-    "Results": ("plot", "report", "explore", "rollout", "reevaluate", "import", "export"),
+    "Results": (
+        "plot",
+        "report",
+        "compare",
+        "explore",
+        "rollout",
+        "reevaluate",
+        "import",
+        "export",
+    ),
 }
 """The commands of `qdsweep --help`. `--help-all` also lists the others, as `INTERNAL`."""
 INTERNAL = "Internal (Snakemake's rules call these)"
@@ -118,6 +127,7 @@ examples. `snakemake --cores all` and `qdsweep sweep FILE` each start a whole sw
         sweeps.add_plan_commands,
         stages.add_import_commands,
         stages.add_scale_commands,
+        compare.add_commands,
         explore.add_commands,
         elites.add_commands,
         stages.add_commands,

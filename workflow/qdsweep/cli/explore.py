@@ -9,7 +9,7 @@ from qdsweep.records.paths import Results
 EXPLORE = """\
 examples:
   qdsweep explore                         the sweep that was started last
-  qdsweep explore demo                    the finished runs of this sweep
+  qdsweep explore demo                    the runs of this sweep, also while they are computed
   qdsweep explore results/mine results/runs/ID
   qdsweep explore demo --port 8123        on a cluster; then, on your own machine:
                                           ssh -L 8123:127.0.0.1:8123 cluster
@@ -25,7 +25,7 @@ def add_commands(add: Add) -> None:
         "names",
         nargs="*",
         metavar="SWEEP|RUN",
-        help="a sweep's name, or the folder of a finished run (default: the last sweep)",
+        help="a sweep's name, or the folder of a run (default: the last sweep)",
     )
     explore.add_argument(
         "--port", type=int, default=0, metavar="N", help="port of 127.0.0.1 (default: a free one)"
@@ -36,6 +36,7 @@ def add_commands(add: Add) -> None:
 
 def _explore(arguments: argparse.Namespace) -> int:
     import asyncio
+    from functools import partial
 
     from qdsweep.analysis.explore.runs import choose_runs
     from qdsweep.analysis.explore.server import serve
@@ -43,5 +44,8 @@ def _explore(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.port < 2**16:
         raise BadInput(f"--port {arguments.port}: give a number from 0 to 65535")
     results = Results(arguments.results)
-    asyncio.run(serve(choose_runs(results, arguments.names), results, arguments.port))
+    names = arguments.names or [sweep.name for sweep in results.known_sweeps()[:1]]
+    if not names:
+        raise BadInput(f"{results.path}/ has no sweep; name the folder of a run, or start a sweep")
+    asyncio.run(serve(partial(choose_runs, results, names), results, arguments.port))
     return 0

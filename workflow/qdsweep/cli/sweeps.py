@@ -381,7 +381,8 @@ def leftovers(results: Results) -> Iterator[Path]:
         if not may_be_alive(run.state.lock):
             yield from run.path.glob(_TORN)
             yield from run.state.torn()
-    for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan is truncated
+    # Also one whose plan is truncated.
+    for sweep in map(SweepDir, chain(results.sweeps.glob("*"), results.comparisons.glob("*"))):
         yield from chain(
             sweep.path.glob(_TORN),
             sweep.tables.glob(_TORN),

@@ -15,13 +15,14 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds
 from qdsweep.elites.film import OnPicture, Shot, filming, with_text, write_gif
+from qdsweep.elites.stream import stream
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate
 from qdsweep.errors import BadInput, raised
 from qdsweep.experiment.elite import Elite, context_for, said
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.files import require
+from qdsweep.files import atomic, require
 from qdsweep.records.paths import RunDir
 
 
@@ -41,6 +42,8 @@ def rollout(
     run: str = "",
     files: str = "",
     at: Sequence[Sequence[float]] = (),
+    *,
+    streamed: bool = False,
 ) -> list[dict[str, Any]]:
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
@@ -55,9 +58,11 @@ def rollout(
         run: The run's id; if empty, the name of its folder.
         files: The beginning of file names; if empty, the run's id.
         at: Points of the measure space. The elites of their cells are shown too.
+        streamed: Whether each episode is also written as a stream of records.
 
     Returns:
-        One entry per animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
+        One entry per animation: file, run, elite, title, seed, own_seed, episodes, steps, speed,
+        and, if streamed, `film` and `cell`.
         `archive` and `rendered` are objective and measures of each. `equal` compares them. It is
         None if the seed of the evaluation is unknown and the episode has another seed.
 
@@ -84,6 +89,7 @@ def rollout(
         scored, episodes = shown, episodes_of(experiment.domain)
         if episodes > 1 and own_seed:
             scored = score(results, elite, seed)
+        same = bool(np.array_equal(scored, archived)) if own_seed else None
         entry = {
             "file": f"{slug(files or run)}-{chosen.name}.gif",
             "run": run,
@@ -96,9 +102,9 @@ def rollout(
             "speed": shot.speed,
             "archive": _named(archived, measures),
             "rendered": _named(shown, measures),
-            "equal": bool(np.array_equal(scored, archived)) if own_seed else None,
+            "equal": same,
         }
-        if entry["equal"] is False:
+        if same is False:
             print(
                 f"qdsweep: warning: {run}, {chosen.title}: with the seed of its evaluation its "
                 f"score is {_score(_named(scored, measures))}, but archive.npz has "
@@ -108,7 +114,12 @@ def rollout(
             )
         texts = [[*_lines(entry), _moment(shot, step)] for step in shot.moments]
         frames = with_text(shot.frames, f"{run}: {chosen.title}", texts)
-        write_gif(out / str(entry["file"]), frames, shot.seconds)
+        file = out / str(entry["file"])
+        write_gif(file, frames, shot.seconds)
+        if streamed:
+            entry |= {"film": file.with_suffix(".film").name, "cell": int(results.cells[elite.row])}
+            with atomic(file.with_suffix(".film")) as opened:
+                opened.write(stream(elite, shot, same))
         entries.append(entry)
     return entries
 

@@ -91,9 +91,9 @@ class Insertions:
         """The checksum of the records, for a reload file; None if there are no records."""
         return self._file.checksum
 
-    def flush(self) -> None:
-        """Waits until the disk has all rows."""
-        self._file.flush()
+    def flush(self, *, durable: bool = False) -> None:
+        """Passes all rows to the system, and on demand waits until the disk has them."""
+        self._file.flush(durable=durable)
 
     def close(self) -> None:
         """Writes the pending rows and closes the file."""

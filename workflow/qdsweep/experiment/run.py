@@ -31,7 +31,12 @@ from qdsweep.experiment.history import Insertions
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.own_metrics import OwnMetrics
-from qdsweep.experiment.results import all_versions, describe_domain, write_results
+from qdsweep.experiment.results import (
+    all_versions,
+    describe_archive,
+    describe_domain,
+    write_results,
+)
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
@@ -204,6 +209,7 @@ class Recorder:
         self.saved = self.files.reload(state.iterations)
         self.saved_at = self.status_at = time.monotonic()
         self.row: dict[str, Any] = measure(state)
+        self.archive = describe_archive(state.algorithm.archive, self.domain)
 
     def after_tell(self, evaluation: Evaluation) -> None:
         """Records an evaluation that the algorithm has just received."""
@@ -262,7 +268,7 @@ class Recorder:
         """Writes the rows of metrics, and then the reload file that needs them."""
         start = time.perf_counter()
         self.metrics.flush(durable=True)
-        self.history.flush()
+        self.history.flush(durable=True)
         header = {
             "metrics": self.metrics.fingerprint,
             "history": self.history.checksum,
@@ -296,8 +302,12 @@ class Recorder:
             self.stop.before(self.deadline - margin)
 
     def write_status(self, state: State, status: str) -> None:
-        """Writes status.json, the only file of a live run that `qdsweep status` reads."""
+        """Writes status.json, the only file of a live run that `qdsweep status` reads.
+
+        `qdsweep explore` reads all iterations up to that of status.json from the other files.
+        """
         self.metrics.flush()
+        self.history.flush()
         self.status_at = time.monotonic()
         self.attempts[-1]["load"] = self.load.look()
         ((unit, amount),) = self.experiment.budget.items()
@@ -310,6 +320,7 @@ class Recorder:
                 **{key: value for key, value in self.row.items() if "seconds" not in key},
                 **({"own_metrics": self.own.columns} if self.own.columns else {}),
                 "eta_seconds": self.progress.eta(getattr(state, unit)),
+                "archive": self.archive,
                 "seconds": state.seconds,
                 "engine": self.engine.name,
                 "workers": self.engine.workers,

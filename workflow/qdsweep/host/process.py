@@ -36,6 +36,18 @@ def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
         os._exit(1)
 
 
+def return_memory(size: int) -> None:
+    """Makes malloc return blocks above a size to the system when they are freed (only glibc).
+
+    Otherwise glibc keeps those of a thread, once such blocks were freed before.
+
+    Args:
+        size: The size [bytes].
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(-3, size)  # M_MMAP_THRESHOLD
+
+
 def which(program: str) -> str | None:
     """Returns where a program is: next to this Python, or else on the PATH; None if nowhere."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -108,10 +108,10 @@ class HistoryFile:
         """Of all rows up to now, which a reload file remembers; None where none are recorded."""
         return self._sum.hexdigest() if self.is_open else None
 
-    def flush(self) -> None:
-        """Waits until the disk has all rows: a reload file counts on them."""
+    def flush(self, *, durable: bool = False) -> None:
+        """Passes all rows to the system; a reload file waits until the disk has them."""
         if self._file is not None:
-            self._file.flush(durable=True)
+            self._file.flush(durable=durable)
 
     def close(self) -> None:
         """Writes what waits and closes the file."""

@@ -224,6 +224,8 @@ class Results(Folder):
     sweeps = Entry("sweeps")
     centroids = Entry("centroids")
     sources = Entry("sources")
+    comparisons = Entry("comparisons")
+    """Folders like those of sweeps: the tables and figures of `qdsweep compare`."""
     explore = Entry("explore")
     """Films of `qdsweep explore`: a folder for each run, and a file for each elite."""
 
@@ -234,6 +236,10 @@ class Results(Folder):
     def sweep(self, name: str) -> SweepDir:
         """Returns the folder of a sweep."""
         return SweepDir(self.sweeps / name)
+
+    def comparison(self, name: str) -> SweepDir:
+        """Returns the folder of the tables and figures of several sweeps."""
+        return SweepDir(self.comparisons / name)
 
     def known_runs(self) -> Iterator[RunDir]:
         """Yields the runs that there are, sorted by id."""

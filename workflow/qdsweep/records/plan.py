@@ -314,11 +314,24 @@ def _setting(model: type[_Setting], data: Mapping[str, Any] | None) -> _Setting 
 
 
 def read_plan(sweep: SweepDir) -> Plan:
-    """Reads plan.json of a sweep.
+    """Reads the plan of a sweep.
 
     Raises:
         BadInput: There is no such sweep (the message lists those that there are), or its plan is
             damaged.
+    """
+    data = read_plan_data(sweep)
+    try:
+        return Plan.of(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(sweep.plan, error, _REMEDY) from None
+
+
+def read_plan_data(sweep: SweepDir) -> dict[str, Any]:
+    """Reads plan.json of a sweep, with the rows that its search has found, as plain data.
+
+    Raises:
+        BadInput: See `read_plan`.
     """
     if not sweep.plan.exists():
         known = ", ".join(sorted(other.name for other in sweep.results.known_sweeps())) or "none"
@@ -329,10 +342,7 @@ def read_plan(sweep: SweepDir) -> Plan:
     data = read_checked(sweep.plan, cure=_REMEDY)
     if "levels" in data:
         data["rows"] = read_search_rows(sweep)
-    try:
-        return Plan.of(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise damaged(sweep.plan, error, _REMEDY) from None
+    return data
 
 
 def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results: Results) -> None:

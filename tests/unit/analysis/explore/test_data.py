@@ -75,7 +75,7 @@ def long_run(tmp_path_factory):
 def test_a_long_history_is_thinned_into_the_budget(long_run, budget):
     exact = pack(long_run)
     assert unpack(exact).exact and len(exact) > 50_000
-    content = pack(long_run, budget)
+    content = pack(long_run, budget=budget)
     packed = unpack(content)
     assert len(content) <= budget and not packed.exact
     assert 32 <= len(packed.evaluations) < 3000

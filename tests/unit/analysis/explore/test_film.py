@@ -129,6 +129,17 @@ def test_the_methods_of_a_users_domain(plugins, tmp_path, how, names):
     assert len(notes(content)["fresh"]) == 10
 
 
+def test_a_users_domain_that_is_deterministic_is_not_scored_again(plugins, tmp_path):
+    plugins(
+        "calm",
+        PLUGIN.replace("    def __init__", "    is_deterministic = True\n\n    def __init__"),
+    )
+    domain = {"type": "calm:Dots", "arguments": {"how": "draw"}}
+    experiment = {**SMALL, "domain": domain, "archive": {"dims": [6, 6]}}
+    about = notes(film_of(load(compute_run(experiment, tmp_path / "r")), 0))
+    assert about["deterministic"] and not about["fresh"]
+
+
 def test_what_cannot_be_played_is_refused(lander, tmp_path):
     empty = next(cell for cell in range(100) if cell not in lander.cells)
     with refused(empty, lander.path):

@@ -1,14 +1,17 @@
 """The runs of the page: by sweep, id or folder, each once, and of every group."""
 
+import json
 import shutil
 
 import pytest
+from exploring import served
 from in_process import compute_sweep, qdsweep
 from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.analysis.explore import runs as module
 from qdsweep.analysis.explore.runs import choose_runs
+from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.records.paths import Results
 
 EXPERIMENT = {**TINY, "iterations": 2}
@@ -37,7 +40,19 @@ def test_a_sweep_has_the_labels_and_colors_of_its_figures(results):
 
 
 def test_without_a_name_it_is_the_last_sweep(results):
-    assert choose_runs(results, []).title == "one"
+    with served(cwd=results.path.parent) as page:
+        assert page.index()["title"] == "one"
+        assert page.ask("/tests")[0] == 404
+
+
+def test_groups_of_several_sweeps_are_tested_as_by_compare(results):
+    with served("one", "two", cwd=results.path.parent) as page:
+        assert page.index()["sweeps"] == ["one", "two"]
+        tests = json.loads(page.get("/tests"))
+    sheet = compare_sweeps(results, ["one", "two"]).comparisons
+    assert tests["columns"] == sheet.columns
+    assert tests["rows"] == [[cell.text for cell in row] for row in sheet.rows] != []
+    names_all(" ".join(tests["notes"]), sheet.note, "1 run")
 
 
 def test_a_run_of_several_names_is_shown_once(results):
@@ -46,30 +61,35 @@ def test_a_run_of_several_names_is_shown_once(results):
     (path,) = shared
     chosen = choose_runs(results, [path.name, str(path), "one", "two"])
     assert len(chosen.runs) == 2 + 6 - 1
-    assert labels(chosen)[:2] == [path.name, "one: CMA-ME, seed 4"]
+    assert labels(chosen)[:2] == ["CMA-ME, seed 1", "CMA-ME, seed 4"]
+    assert chosen.sweeps == ["one", "two"]
 
 
 def test_of_a_large_sweep_every_group_is_shown(results, monkeypatch):
     monkeypatch.setattr(module, "MOST", 3)
     chosen = choose_runs(results, ["two"])
     assert labels(chosen) == ["MAP-Elites, seed 1", "MAP-Elites, seed 2", "CMA-ME, seed 1"]
-    names_all(chosen.notes[0], "3 of 6", "two")
+    names_all(chosen.notes[0], "3 of 6")
 
 
 def test_runs_that_are_not_finished_are_counted(results, tmp_path):
     folder = shutil.copytree(results.path, tmp_path / "results")
     for run in choose_runs(Results(folder), ["two"]).runs[:2]:
         (run.path / "summary.json").unlink()
+    assert choose_runs(results, ["two"]).is_open is False
     chosen = choose_runs(Results(folder), ["two"])
-    assert len(chosen.runs) == 4
+    assert len(chosen.runs) == 6 and chosen.is_open
     names_all(chosen.notes[0], "4 of 6")
+    for run in chosen.runs[:2]:
+        shutil.rmtree(run.path)
+    chosen = choose_runs(Results(folder), ["two"])
+    assert len(chosen.runs) == 4 and chosen.is_open
 
 
 def test_unknown_names_are_refused(results, tmp_path):
     with refused("twoo", "'two'"):
         choose_runs(results, ["twoo"])
-    with refused(tmp_path / "nothing"):
-        choose_runs(Results(tmp_path / "nothing"), [])
+    names_all(qdsweep("explore", "--results", "none", cwd=tmp_path, code=2), "none/")
 
 
 def test_clean_removes_the_films_of_runs_that_are_gone(results, tmp_path):

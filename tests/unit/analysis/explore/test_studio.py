@@ -219,7 +219,7 @@ def test_a_run_that_has_changed_is_not_played(pole):
     async def play():
         async with opened() as made:
             request = wanted(pole)
-            request.digest = "0" * 16
+            request.digest = "1" * 16
             return notes(await whole(made, request)), request
 
     about, request = asyncio.run(play())

@@ -15,18 +15,19 @@ regrouped (all first bytes, then all second ones, ...), which compresses far bet
 import base64
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.analysis.explore.live import LiveRun, open_run
 from qdsweep.analysis.explore.runs import Shown
-from qdsweep.analysis.figures.heatmap import objective_limits
+from qdsweep.analysis.figures.heatmap import Limits, color_limits
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import Run, load
+from qdsweep.experiment.load import Run
 from qdsweep.files import damaged, read_arrays
 from qdsweep.records.history import History, read_history
 
@@ -36,10 +37,14 @@ THINNED = (None, 1024, 256, 128, 64, 32)
 BUDGET = 16_000_000
 
 
-def index(shown: Sequence[Shown]) -> dict[str, Any]:
+def index(shown: Sequence[Shown], limits: Limits | None = None) -> dict[str, Any]:
     """Returns the spaces (archives that compare, which share a colour scale), and the runs.
 
     A run that cannot be shown has a key `problem` with the reason in words.
+
+    Args:
+        shown: The runs.
+        limits: The objectives at the ends of the colours; None for those of the report's figures.
     """
     spaces: dict[str, dict[str, Any]] = {}
     objectives: dict[str, list[NDArray[Any]]] = {}
@@ -47,9 +52,10 @@ def index(shown: Sequence[Shown]) -> dict[str, Any]:
     for wanted in shown:
         entry: dict[str, Any] = {"label": wanted.label, "color": wanted.color}
         try:
-            run = load(wanted.path)
+            run = open_run(wanted.path)
             title, space, objective = _space(run)
             entry |= {"id": run.path.name, "path": str(run.path), "digest": digest_of(run)}
+            entry["live"] = isinstance(run, LiveRun)
         except BadInput as error:
             runs.append(entry | {"problem": str(error)})
             continue
@@ -57,8 +63,8 @@ def index(shown: Sequence[Shown]) -> dict[str, Any]:
         objectives.setdefault(title, []).append(objective)
         runs.append(entry | {"dash": wanted.dash, "space": list(spaces).index(title)})
     for title, space in spaces.items():
-        about = {"objective_range": space.pop("objective_range")}
-        space["low"], space["high"] = objective_limits(np.concatenate(objectives[title]), about)
+        space["low"], space["high"] = color_limits(objectives[title], space, limits)
+        del space["objective_range"]
     return {"spaces": list(spaces.values()), "runs": runs, "colors": _text(_colors())}
 
 
@@ -85,9 +91,9 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
     """Returns the title of a run's space, its description, and the objectives of the elites."""
     try:
         about = run.summary["archive"]
-        cells, title = ARCHIVES[about["type"]].cells, score_scale_of(run.path, run.summary)
+        cells, title = ARCHIVES[about["type"]].cells, score_scale_of(run.files.path, run.summary)
         names = ("objective", "centroids" if cells == "centroids" else "measures")
-        objective, points = read_arrays(run.files.archive, *names).values()
+        objective, points = _read(run, *names)
         space: dict[str, Any] = {
             "title": title,
             "measures": run.measure_names,
@@ -108,20 +114,18 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
     return title, space | {"ranges": ranges} | places, objective
 
 
+def _read(run: Run, *names: str) -> list[NDArray[Any]]:
+    """Reads arrays of the archive without the solutions."""
+    is_live = isinstance(run, LiveRun)
+    arrays = run.arrays if is_live else read_arrays(run.files.archive, *names)
+    return [arrays[name] for name in names]
+
+
 def _text(array: NDArray[Any]) -> str:
     return base64.b64encode(array.tobytes()).decode()
 
 
-class _Insertions(NamedTuple):
-    """Iteration (from 1), cell and objective of each insertion; the evaluations by iteration."""
-
-    iteration: NDArray[Any]
-    cell: NDArray[Any]
-    objective: NDArray[Any]
-    evaluations: NDArray[Any]
-
-
-def pack(run: Run, budget: float = BUDGET) -> bytes:
+def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
     """Returns the insertions of a run, thinned if they exceed a budget.
 
     Within a frame, only the last insertion of each cell is kept. The coarsest thinning is taken
@@ -129,55 +133,64 @@ def pack(run: Run, budget: float = BUDGET) -> bytes:
 
     Args:
         run: The run.
+        after: The evaluations whose insertions are left out, because the page has them.
         budget: The largest number of bytes.
 
     Raises:
         BadInput: A file is missing or damaged.
     """
-    insertions = _insertions(run)
-    iterations = len(insertions.evaluations)
+    history, evaluations = _insertions(run)
+    if after:
+        known = np.searchsorted(evaluations, after, side="right")
+        first = np.searchsorted(history.iteration, known, side="right")
+        new = (history.index[first:], history.objective[first:])
+        history = History(history.iteration[first:] - known, *new)
+        evaluations = evaluations[known:]
+    iterations = len(evaluations)
     packed = b""
     for frames in THINNED:
         ends = np.arange(1, iterations + 1)
         if frames is not None:  # they are closest together at the start, where most happens
             share = np.linspace(1 / frames, 1, frames) ** 1.5
             ends = np.unique(np.ceil(iterations * share).astype(int))
-        columns = b"".join(_columns(run, insertions, ends, exact=len(ends) == iterations))
-        packed = zlib.compress(columns, 1)
+        exact = len(ends) == iterations
+        content = b"".join(_columns(run, history, ends, evaluations[ends - 1], exact=exact))
+        packed = zlib.compress(content, 1)
         if len(packed) <= budget:
             break
     return packed
 
 
 def _columns(
-    run: Run, insertions: _Insertions, ends: NDArray[Any], *, exact: bool
+    run: Run, history: History, ends: NDArray[Any], evaluations: NDArray[Any], *, exact: bool
 ) -> Iterator[bytes]:
-    """Yields the header and the columns; `ends` are the iterations that end frames."""
-    frame = np.searchsorted(ends, insertions.iteration)
-    order = np.lexsort((insertions.cell, frame))  # stable: the last insertion of a cell stays last
-    same = (np.diff(frame[order]) == 0) & (np.diff(insertions.cell[order]) == 0)
+    """Yields header and columns, for the iterations and evaluations that end frames."""
+    frame = np.searchsorted(ends, history.iteration)
+    order = np.lexsort((history.index, frame))  # stable: the last insertion of a cell stays last
+    same = (np.diff(frame[order]) == 0) & (np.diff(history.index[order]) == 0)
     kept = order[np.append(~same, True)] if len(order) else order
-    cells, measures = run.cells, read_arrays(run.files.archive, "measures")["measures"]
+    cells, (measures,) = run.cells, _read(run, "measures")
     rows = np.argsort(cells)
     sizes = [len(ends), len(kept), len(cells), measures.shape[1], exact]
     yield np.array(sizes, "<u4").tobytes()
-    yield _regrouped(insertions.evaluations[ends - 1].astype("<u4"))
+    yield _regrouped(evaluations.astype("<u4"))
     yield _regrouped(np.bincount(frame[kept], minlength=len(ends)).astype("<u4"))
-    yield _regrouped(_differences(insertions.cell[kept]))
-    yield _regrouped(insertions.objective[kept].astype("<f4"))
+    yield _regrouped(_differences(history.index[kept]))
+    yield _regrouped(history.objective[kept].astype("<f4"))
     yield _regrouped(_differences(cells[rows]))
     yield _regrouped(measures[rows].T.ravel().astype("<f4"))
 
 
-def _insertions(run: Run) -> _Insertions:
+def _insertions(run: Run) -> tuple[History, NDArray[Any]]:
+    """Returns the insertions of a run, and the evaluations after each iteration."""
     # Imported runs may have no evaluations.
     evaluations = np.nan_to_num(run.metrics["evaluations"].to_numpy(float)).astype(np.int64)
-    history = read_history(run.files)
+    history = run.history if isinstance(run, LiveRun) else read_history(run.files)
     if history is None:  # cells move, or there are none: only the end is known
-        objective = read_arrays(run.files.archive, "objective")["objective"]
+        (objective,) = _read(run, "objective")
         history = History(np.ones(len(objective), np.int32), run.cells, objective)
         evaluations = evaluations[-1:]
-    return _Insertions(history.iteration, history.index, history.objective, evaluations)
+    return history, evaluations
 
 
 def _differences(cells: NDArray[Any]) -> NDArray[Any]:

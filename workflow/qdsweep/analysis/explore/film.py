@@ -1,19 +1,8 @@
-"""The film of an elite: its episode as a stream of records, which the page shows as they come.
+"""The film of an elite: its episode, and its scores with fresh seeds, as a stream of records.
 
-A record has a uint32 length, a byte of kind, and the content. Kinds:
-
-    J: JSON. The first record repeats the number and the cell of the request.
-    F: a picture: uint16 x, uint16 y, uint32 step, then WebP of the part that has changed.
-    S: some of the parameters, float32.
-
-The process ends a film by a record of the kind "." with a byte, whether the film is complete.
+The first record, JSON, repeats the number and the cell of the request. The process ends a film by a
+record of the kind "." with a byte, whether the film is complete.
 """
-
-import io
-import json
-import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,28 +10,13 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.plugin import drawn_lines
 from qdsweep.elites.reevaluation import fresh_seeds
 from qdsweep.elites.rollout import episodes_of, play_episode, score, seed_to_play
+from qdsweep.elites.stream import Pictures, Send, introduce, note
 from qdsweep.errors import BadInput
 from qdsweep.experiment.elite import Elite
 from qdsweep.experiment.load import Run
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 LONGEST = 30.0  # of an episode at full rate of pictures [s]
 FRESH = Reevaluate()  # the fresh seeds are those of `qdsweep reevaluate`
-MOST_PARAMETERS = 1000  # that the page draws
-_QUALITY = 60
-Send = Callable[[bytes], None]
-
-
-def record(kind: str, content: bytes) -> bytes:
-    """Returns a record."""
-    return struct.pack("<I", len(content) + 1) + kind.encode() + content
-
-
-def note(**named: Any) -> bytes:
-    """Returns a record of JSON."""
-    return record("J", json.dumps(named).encode())
 
 
 def film(run: Run, cell: int, send: Send) -> bool:
@@ -63,9 +37,7 @@ def film(run: Run, cell: int, send: Send) -> bool:
     elite = run.elite_in(cell)
     if elite is None:
         raise BadInput(f"the cell {cell} of {run.path} has no elite")
-    every = -(-len(elite.solution) // MOST_PARAMETERS)
-    send(note(objective=elite.objective, parameters=len(elite.solution), every=every))
-    send(record("S", elite.solution[::every].astype("<f4").tobytes()))
+    introduce(elite, send)
     own = np.array([elite.objective, *elite.measures])
     seed, is_own = seed_to_play(run, elite)
     scored, is_complete = None, True
@@ -77,7 +49,7 @@ def film(run: Run, cell: int, send: Send) -> bool:
     if scored is None or episodes_of(run.experiment.domain) > 1:
         scored = score(run, elite, seed)
     send(note(same=bool(np.array_equal(scored, own)) if is_own else None))
-    if run.experiment.domain.is_deterministic:
+    if run.experiment.domain.is_deterministic or getattr(run.domain, "is_deterministic", False):
         send(note(deterministic=True))
         return is_complete
     seeds = fresh_seeds(FRESH, len(run.cells)).reshape(FRESH.times, -1)
@@ -99,31 +71,6 @@ def _show(run: Run, elite: Elite, seed: int, send: Send) -> np.ndarray | None:
     if not settings.has_episodes:
         send(note(unseen=""))
         return None
-    shot, scored = play_episode(run, elite, seed, LONGEST, _Pictures(send))
+    shot, scored = play_episode(run, elite, seed, LONGEST, Pictures(send))
     send(note(steps=shot.steps))
     return scored
-
-
-class _Pictures:
-    """Sends each picture as the part in which it differs from the one before it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._before: Image | None = None
-        self._changed: tuple[int, ...] | None = None
-
-    def __call__(self, picture: "Image", step: int, fps: float) -> None:
-        from PIL import ImageChops
-
-        box = (0, 0, *picture.size)
-        if self._before is None:
-            self._send(note(width=picture.width, height=picture.height, fps=fps))
-        else:
-            last, difference = self._changed, ImageChops.difference(self._before, picture)
-            self._changed = box = difference.getbbox() or (0, 0, 1, 1)
-            if last is not None:  # else traces of the compression of that part would stay
-                low, high = map(min, last[:2], box[:2]), map(max, last[2:], box[2:])
-                box = (*low, *high)
-        self._before, part = picture, io.BytesIO()
-        picture.crop(box).save(part, "WEBP", quality=_QUALITY, method=1)
-        self._send(record("F", struct.pack("<HHI", box[0], box[1], step) + part.getvalue()))

@@ -1,9 +1,25 @@
-"""The page as `qdsweep explore` serves it: HTML, style, and a script of four files of one theme."""
+"""The page: served by `qdsweep explore`, or inside a report, with all its data.
 
+Its script is of four files of one theme. It asks for data by names. In a report, the element
+`explore/NAME` contains the data, in base64.
+"""
+
+import json
+from base64 import b64encode
 from pathlib import Path
+from typing import NamedTuple
+
+from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.explore.data import index, pack
+from qdsweep.analysis.explore.live import open_run
+from qdsweep.analysis.explore.runs import choose_runs
+from qdsweep.files import read_json
+from qdsweep.records.paths import RunFiles, SweepDir
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _THEMES = ("data", "layout", "maps", "panel")
+# All archives, and all films, in a report [bytes].
+ARCHIVES, FILMS = 1_100_000, 750_000
 
 
 def html() -> str:
@@ -23,3 +39,53 @@ def script() -> str:
 
 def _read(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+class Maps(NamedTuple):
+    """Maps in a report: their HTML, and the animations that they play."""
+
+    html: str = ""
+    played: frozenset[str] = frozenset()
+
+
+def embedded(data: SweepData) -> Maps:
+    """Returns the maps of a sweep's finished runs as a part of its report; empty without any."""
+    chosen = choose_runs(data.sweep.results, [data.sweep.name])
+    shown = [run for run in chosen.runs if RunFiles(run.path).summary.exists()]
+    about = index(shown, data.plan.figures.color_range)
+    runs = [run for run in about["runs"] if "problem" not in run]
+    if not runs:
+        return Maps()
+    parts, sources = {}, {}
+    for place, run in enumerate(runs):
+        path = Path(run["path"])
+        sources[path.name] = f"{place}/{run['digest']}"
+        run |= {"place": place, "path": path.name}  # a page that is sent has no paths
+        parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
+    played = _films(data.sweep, sources)
+    films = {name: file.read_bytes() for name, file in played.items()}
+    about |= {"title": chosen.title, "notes": chosen.notes, "is_open": False, "sweeps": []}
+    about["films"] = list(films)
+    parts |= {"index": json.dumps(about).encode(), **films}
+    inside = "\n".join(
+        f'<script type="text/plain" id="explore/{name}">{b64encode(content).decode()}</script>'
+        for name, content in parts.items()
+    )
+    return Maps(
+        f'<style>{style()}</style><div class="screen"><div class="walk"></div></div>\n{inside}\n'
+        f'<script type="module">{script()}</script>',
+        frozenset(f"{file.stem}.gif" for file in played.values()),
+    )
+
+
+def _films(sweep: SweepDir, sources: dict[str, str]) -> dict[str, Path]:
+    """Returns the files of the episodes of `qdsweep rollouts` that have room, by their names."""
+    path, files, size = sweep.rollouts / "rollouts.json", {}, 0
+    entries = read_json(path, "Run `qdsweep rollouts` again.")["rollouts"] if path.exists() else []
+    for entry in entries:
+        if "film" in entry and entry["run"] in sources:
+            file = sweep.rollouts / entry["film"]
+            size += file.stat().st_size
+            if size <= FILMS:
+                files[f"film/{sources[entry['run']]}/{entry['cell']}"] = file
+    return files

@@ -41,7 +41,9 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], runs: dict[tuple[str, str], Any], out: IO[bytes]) -> None:
-    from qdsweep.analysis.explore.film import film, note, record
+    from qdsweep.analysis.explore.film import film
+    from qdsweep.analysis.explore.live import LIVE, open_saved
+    from qdsweep.elites.stream import note, record
     from qdsweep.errors import BadInput, QdsweepError
     from qdsweep.experiment.load import load
 
@@ -57,12 +59,15 @@ def _answer(request: dict[str, Any], runs: dict[tuple[str, str], Any], out: IO[b
     key, is_complete = (request["run"], request["digest"]), False
     write(note(number=request["number"], cell=request["cell"]))
     try:
-        runs[key] = runs.pop(key, None) or load(request["run"])
-        for oldest in list(runs)[:-KEPT]:
-            del runs[oldest]
-        if not runs[key].summary["archive_digest"].startswith(request["digest"]):
-            raise BadInput(f"{request['run']} has changed: load the page again")
-        is_complete = film(runs[key], request["cell"], send)
+        if request["digest"] == LIVE:
+            run = open_saved(request["run"])
+        else:
+            run = runs[key] = runs.pop(key, None) or load(request["run"])
+            for oldest in list(runs)[:-KEPT]:
+                del runs[oldest]
+            if not run.summary["archive_digest"].startswith(request["digest"]):
+                raise BadInput(f"{request['run']} has changed: load the page again")
+        is_complete = film(run, request["cell"], send)
     except Stopped:
         pass
     except QdsweepError as error:

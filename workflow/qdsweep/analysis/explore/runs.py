@@ -1,14 +1,15 @@
 """The runs that the page shows, and their labels and colours."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from qdsweep.analysis.legend import group_names, place_mark, sweep_marks
+from qdsweep.analysis.merged import merge
 from qdsweep.config.files import nearest
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, RunDir, SweepDir
-from qdsweep.records.plan import read_plan
+from qdsweep.records.plan import Plan, read_plan
 
 MOST = 24  # maps on one page
 
@@ -21,12 +22,14 @@ class Shown(NamedTuple):
         label: What the page calls it.
         color: The colour of its lines.
         dash: The place of their dashes in the palette.
+        group: What the page calls its group.
     """
 
     path: Path
     label: str
     color: str
     dash: int = 0
+    group: str = ""
 
 
 class Chosen(NamedTuple):
@@ -36,53 +39,62 @@ class Chosen(NamedTuple):
         title: Its title.
         runs: Its runs, each once.
         notes: Sentences on runs that it leaves out.
+        is_open: Whether more of them will follow.
+        sweeps: The names of the sweeps whose groups are compared.
     """
 
     title: str
     runs: list[Shown]
     notes: list[str]
+    is_open: bool
+    sweeps: list[str]
 
 
 def choose_runs(results: Results, names: Sequence[str]) -> Chosen:
-    """Returns the finished runs of these names.
+    """Returns the runs of these names that have started.
 
     Args:
         results: The folder results/.
-        names: Names of sweeps, ids of runs, or folders of either. Without any, it is the sweep that
-            was started last.
+        names: Names of sweeps, ids of runs, or folders of either.
 
     Raises:
-        BadInput: There is no such sweep or run, or none of its runs is finished.
+        BadInput: There is no such sweep or run.
     """
-    if not names:
-        names = [sweep.name for sweep in results.known_sweeps()[:1]]
-    if not names:
-        raise BadInput(
-            f"{results.path}/ has no sweep; name the folder of a finished run, or start a sweep"
-        )
     runs: dict[Path, Shown] = {}
-    notes = []
+    notes, is_open = [], False
     for name in names:
         sweeps = (SweepDir(Path(name)), results.sweep(name))
         folders = (Path(name), results.run(name).path)
         if sweep := next((sweep for sweep in sweeps if sweep.plan.exists()), None):
-            added, note = _of_sweep(sweep, f"{sweep.name}: " if len(names) > 1 else "")
-            for shown in added:
-                runs.setdefault(shown.path.resolve(), shown)
-            notes += [note] if note else []
+            prefix = f"{sweep.name}: " if len(names) > 1 else ""
+            looks = _looks(read_plan(sweep), sweep.results, prefix)
+            finished = sum(RunDir(look.path).summary.exists() for look in looks)
+            for look in filter(_has_started, looks):
+                runs.setdefault(look.path.resolve(), look)
+            if finished < len(looks):
+                notes.append(f"{sweep.name}: {finished} of {len(looks)} runs are finished.")
+                is_open = True
         elif run := next(filter(_is_run, folders), None):
             mark = place_mark(len(runs))
-            runs.setdefault(run.resolve(), Shown(run, run.name, mark.color, mark.dash))
+            runs.setdefault(run.resolve(), Shown(run, run.name, mark.color, mark.dash, run.name))
+            is_open |= not RunDir(run).summary.exists()
         else:
             known = [folder.name for folder in (*results.known_sweeps(), *results.known_runs())]
             raise BadInput(
                 f"{name}: {nearest(name, known)}it is neither a sweep of {results.sweeps}/ nor a "
                 "run; give a sweep's name, or the folder of a run"
             )
-    if len(runs) > MOST:
-        notes.append(f"{MOST} of {len(runs)} runs are shown. Name others to see them.")
+    compared = list(dict.fromkeys(name for name in names if results.sweep(name).plan.exists()))
+    try:
+        merged = _looks(Plan.of(merge(results, compared).plan), results) if compared[1:] else []
+    except BadInput:  # such as a sweep without a finished run
+        merged, compared = [], []
+    runs |= {path: look for look in merged if (path := look.path.resolve()) in runs}
+    shown = _some_of_each(list(runs.values()))
+    if len(shown) < len(runs):
+        notes.append(f"{len(shown)} of {len(runs)} runs are shown. Name others to see them.")
     title = ", ".join(Path(name).name for name in names[:3]) + ", ..." * (len(names) > 3)
-    return Chosen(title, list(runs.values())[:MOST], notes)
+    return Chosen(title, shown, notes, is_open, compared if merged else [])
 
 
 def _is_run(path: Path) -> bool:
@@ -90,34 +102,29 @@ def _is_run(path: Path) -> bool:
     return run.summary.exists() or run.config.exists() or run.state.path.is_dir()
 
 
-def _of_sweep(sweep: SweepDir, prefix: str) -> tuple[list[Shown], str]:
-    """Returns the finished runs of a sweep with the look of its figures, and a note on others."""
-    plan = read_plan(sweep)
+def _has_started(run: Shown) -> bool:
+    files = RunDir(run.path)
+    return files.summary.exists() or files.state.status.exists()
+
+
+def _looks(plan: Plan, results: Results, prefix: str = "") -> list[Shown]:
+    """Returns the runs of a plan with the labels and colours of its figures."""
     called = group_names(plan)
     marks = sweep_marks(plan, called.names)
-    rows = {row.run: row for row in plan.rows}
-    finished = {run: row for run, row in rows.items() if sweep.results.run(run).summary.exists()}
-    if not finished:
-        raise BadInput(f"the sweep {sweep.name} has no finished run; `qdsweep status` lists them")
-    shown = []
-    for run in _some_of_each([(row.group, run) for run, row in finished.items()]):
-        group, seed = called.label(rows[run].group), rows[run].values.get("seed", "")
+    looks = {}
+    for row in plan.rows:
+        group, seed = called.label(row.group), row.values.get("seed", "")
         mark, label = marks[group], f"{prefix}{group}" + (f", seed {seed}" if seed else "")
-        shown.append(Shown(sweep.results.run(run).path, label, mark.color, mark.dash))
-    parts = []
-    if len(finished) < len(rows):
-        parts.append(f"{len(finished)} of {len(rows)} runs are finished")
-    if len(shown) < len(finished):
-        parts.append(f"{len(shown)} of {len(finished)} are shown")
-    return shown, f"{sweep.name}: {', and '.join(parts)}." if parts else ""
+        path = results.run(row.run).path
+        looks[row.run] = Shown(path, label, mark.color, mark.dash, f"{prefix}{group}")
+    return list(looks.values())
 
 
-def _some_of_each(runs: list[tuple[str, str]]) -> Iterator[str]:
-    """Yields at most `MOST` runs in their order, as equally many of each group as possible."""
-    by_group: dict[str, list[str]] = {}
-    for group, run in runs:
-        by_group.setdefault(group, []).append(run)
+def _some_of_each(runs: list[Shown]) -> list[Shown]:
+    """Returns at most `MOST` runs by group, as equally many of each as possible."""
+    by_group: dict[str, list[Shown]] = {}
+    for run in runs:
+        by_group.setdefault(run.group, []).append(run)
     place = {run: members.index(run) for members in by_group.values() for run in members}
     kept = set(sorted(place, key=lambda run: place[run])[:MOST])
-    for members in by_group.values():
-        yield from (run for run in members if run in kept)
+    return [run for members in by_group.values() for run in members if run in kept]

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,11 +18,14 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from qdsweep.analysis.explore import page
 from qdsweep.analysis.explore.data import digest_of, index, pack
+from qdsweep.analysis.explore.live import LIVE, open_run
 from qdsweep.analysis.explore.runs import Chosen
 from qdsweep.analysis.explore.studio import PATIENCE, Cache, Studio, Wanted
+from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import Run, load
+from qdsweep.experiment.load import Run
 from qdsweep.host.machine import has_avx2
+from qdsweep.host.process import return_memory
 from qdsweep.records.paths import Results
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -122,13 +126,13 @@ class Data(Guarded):
 
     def run_of(self, place: str, digest: str) -> Run:
         """Returns a run of the page; its archive must be the one that the page knows."""
-        chosen: Chosen = self.settings["chosen"]
-        if int(place) >= len(chosen.runs):
+        known: list[Path] = self.settings["known"]
+        if int(place) >= len(known):
             raise HTTPError(404)
-        path = chosen.runs[int(place)].path
+        path = known[int(place)]
         if not path.is_dir():
             raise _Refused(410, f"The folder of this run is gone: {path}")
-        run = load(path)
+        run = open_run(path)
         if digest_of(run) != digest:
             raise _Refused(409, "This run has changed. Load the page again.")
         return run
@@ -139,18 +143,42 @@ class Index(Data):
 
     async def answer(self) -> None:
         """Answers with JSON."""
+        with contextlib.suppress(BadInput):  # a folder is gone since
+            self.settings["chosen"] = await asyncio.to_thread(self.settings["choose"])
         chosen: Chosen = self.settings["chosen"]
         about = await asyncio.to_thread(index, chosen.runs)
-        self.finish(about | {"title": chosen.title, "notes": chosen.notes})
+        known: list[Path] = self.settings["known"]
+        for shown, entry in zip(chosen.runs, about["runs"], strict=True):
+            if shown.path not in known:
+                known.append(shown.path)
+            entry["place"] = known.index(shown.path)  # the same for as long as the server runs
+        further = ("title", "notes", "is_open", "sweeps")
+        self.finish(about | {name: getattr(chosen, name) for name in further})
+
+
+class Tests(Data):
+    """The tests between the groups of several sweeps."""
+
+    async def answer(self) -> None:
+        """Answers with JSON."""
+        chosen: Chosen = self.settings["chosen"]
+        if not chosen.sweeps:
+            raise HTTPError(404)
+        results = self.settings["results"]
+        compared = await asyncio.to_thread(compare_sweeps, results, chosen.sweeps)
+        tests = compared.comparisons
+        rows = [[cell.text for cell in row] for row in tests.rows]
+        about = {"title": tests.title, "columns": tests.columns, "text": tests.text, "rows": rows}
+        self.finish(about | {"notes": [tests.note, *compared.notes]})
 
 
 class Packed(Data):
-    """The insertions of a run."""
+    """The insertions of a run that the page does not have."""
 
-    async def answer(self, place: str, digest: str) -> None:
+    async def answer(self, place: str, digest: str, after: str) -> None:
         """Answers with packed insertions."""
         async with self.settings["packing"]:
-            content = await asyncio.to_thread(pack, self.run_of(place, digest))
+            content = await asyncio.to_thread(pack, self.run_of(place, digest), int(after))
         self.set_header("Content-Type", "application/octet-stream")
         self.finish(content)
 
@@ -195,7 +223,9 @@ class Film(Data):
         with contextlib.suppress(FileNotFoundError):
             self.finish(file.read_bytes())
             return
-        self.wanted = wanted = Wanted(run.path.resolve(), digest, int(cell), _baseline(run))
+        self.wanted = wanted = Wanted(
+            run.path.resolve(), digest, int(cell), str(run.config.get("cpu_baseline", "avx2"))
+        )
         parts = []
         # It is read to its end or its process is ended: what is left is not the next film.
         async with contextlib.aclosing(studio.film(wanted)) as records:
@@ -203,7 +233,7 @@ class Film(Data):
                 parts.append(part)
                 if not wanted.is_left:
                     await self._send(part, wanted)
-        if wanted.is_complete:
+        if wanted.is_complete and digest != LIVE:
             cache.write(file, b"".join(parts))
         if not wanted.is_left:
             self.finish()
@@ -217,14 +247,11 @@ class Film(Data):
             self.settings["studio"].leave(wanted)
 
 
-def _baseline(run: Run) -> str:
-    return str(run.config.get("cpu_baseline", "avx2"))
-
-
 def _warm_up(chosen: Chosen) -> None:
     index(chosen.runs)
-    with contextlib.suppress(BadInput):
-        pack(load(chosen.runs[0].path))
+    for shown in chosen.runs[:1]:
+        with contextlib.suppress(BadInput):
+            pack(open_run(shown.path))
 
 
 _RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
@@ -233,23 +260,26 @@ ROUTES: list[Any] = [
     (r"/explore\.css", Page, {"kind": "text/css", "content": page.style}),
     (r"/explore\.js", Page, {"kind": "text/javascript", "content": page.script}),
     (r"/index", Index),
-    (rf"/run/{_RUN}", Packed),
+    (r"/tests", Tests),
+    (rf"/run/{_RUN}/(\d{{1,15}})", Packed),
     (rf"/film/{_RUN}/{_CELL}", Film),
     (rf"/elite/{_RUN}/{_CELL}", Elite),
 ]
 
 
-async def serve(chosen: Chosen, results: Results, port: int) -> None:
+async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> None:
     """Serves the page until a signal ends it, and prints its address.
 
     Args:
-        chosen: What it shows.
+        choose: Returns what it shows. It is called again for each index.
         results: The folder results/, which has the cache of films.
         port: The port; 0 for a free one.
 
     Raises:
         BadInput: Another process listens on the port.
     """
+    return_memory(1 << 18)  # the arrays of packed runs
+    chosen = choose()
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -261,7 +291,10 @@ async def serve(chosen: Chosen, results: Results, port: int) -> None:
         ROUTES,
         default_handler_class=Guarded,
         log_function=lambda handler: None,
+        choose=choose,
         chosen=chosen,
+        results=results,
+        known=[shown.path for shown in chosen.runs],
         token=token,
         studio=studio,
         cache=Cache(results),

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from qdsweep.analysis.explore.film import note
 from qdsweep.elites.rollout import slug
+from qdsweep.elites.stream import note
 from qdsweep.files import atomic
 from qdsweep.records.paths import Results
 from qdsweep.versions import __version__, installed_versions

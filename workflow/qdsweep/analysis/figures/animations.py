@@ -316,7 +316,7 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     for group in (group for groups in best_groups(tables).values() for group in groups):
         shown[group] = RunDir(runs_dir / str(tables.median_run(group)["id"]))
     runs = [f"{name} {run.name} {stamp(run.results.archive)}" for name, run in shown.items()]
-    made_of = f"{settings.model_dump_json()} {runs}"
+    made_of = f"streamed {settings.model_dump_json()} {runs}"
     keep_all(sweep.rollouts, sweep, made_of, lambda: _render(sweep.rollouts, shown, settings))
 
 
@@ -329,8 +329,14 @@ def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> set
             name += "_"
         taken.add(slug(name))
         for entry in rollout(
-            run.results.path, folder, settings.elites, settings.seconds, run=run.name, files=name
+            run.results.path,
+            folder,
+            settings.elites,
+            settings.seconds,
+            run=run.name,
+            files=name,
+            streamed=True,
         ):
             entries.append({**entry, "group": group})
     write_json(folder / "rollouts.json", {"rollouts": entries})
-    return {"rollouts.json", *(str(entry["file"]) for entry in entries)}
+    return {"rollouts.json", *(str(entry[key]) for entry in entries for key in ("file", "film"))}

@@ -218,8 +218,13 @@ def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
     return sections
 
 
-def films(data: SweepData) -> Films:
-    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`."""
+def films(data: SweepData, played: frozenset[str] = frozenset()) -> Films:
+    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`.
+
+    Args:
+        data: The sweep.
+        played: Names of animations that the maps of the page play.
+    """
     sweep = data.sweep
     groups = dict(zip(data.summary["id"], data.summary["group"], strict=True))
     titles: dict[Path, str] = {}
@@ -232,6 +237,8 @@ def films(data: SweepData) -> Films:
         entries = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
         for group, name in data.called.names.items():
             for entry in (entry for entry in entries if entry["group"] == group):
+                if entry["file"] in played:
+                    continue
                 titles[sweep.rollouts / entry["file"]] = f"{name.label}: {entry['title']}"
     shown, size = [], 0
     for path, title in titles.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.descriptions import SCALES, mutation_scale, with_step
 from qdsweep.analysis.page.gallery import (
@@ -195,11 +196,12 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     searched = search_section(data)
     with style(data.plan.figures.column_width):
         interactive = interactive_figures(data)
-    pictures, animated = thumbnails(data), films(data)
+    pictures, maps = thumbnails(data), embedded(data)
+    animated = films(data, maps.played)
     parts = sections(shown, interactive, figures, is_search=searched is not None)
     filled = {
         "results": True,
-        "archives": bool(animated.films),
+        "archives": bool(animated.films or maps.html),
         "search": searched is not None,
         "runs": True,
         "methods": True,
@@ -231,6 +233,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         plotly_views=packed(json.dumps(views)),
         search=searched,
         films=animated,
+        maps=maps.html,
         runs=trimmed(run_sheet(data)),
         run_files=[download(data.sweep.summary)],
         thumbnails=pictures,

@@ -56,21 +56,17 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
         BadInput: There is no plan.json, it gives names to what the sweep does not have, or none of
             its runs has any result.
     """
-    import pandas as pd
-
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
     names = group_names(plan)
     _write_runs(plan, sweep.runs)
-    results = _read_runs(plan, sweep, runs_dir, partial)
+    results = read_runs(plan, sweep, runs_dir, partial=partial)
     if not any(result.curve for result in results):
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
-    summary = pd.DataFrame(_records(plan, results))
-    # Nullable integers: otherwise a row without results turns its column into floats.
-    summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
+    summary = summary_of(plan, results)
     write_csv(summary, sweep.summary)
     curves, by_seed = _curves(plan, results)
     write_csv(curves, sweep.curves)
@@ -107,7 +103,9 @@ def _write_runs(plan: Plan, path: Path) -> None:
             writer.writerow([*row.values.values(), row.run, *budget])
 
 
-def _read_runs(plan: Plan, sweep: SweepDir, runs_dir: Path, partial: bool) -> list[Result]:
+def read_runs(
+    plan: Plan, sweep: SweepDir, runs_dir: Path, *, partial: bool = False
+) -> list[Result]:
     """Returns the result of every row; a run is read once, and only if its files have changed."""
     rows_of: dict[str, list[Row]] = {}
     for row in plan.rows:
@@ -122,8 +120,10 @@ def _read_runs(plan: Plan, sweep: SweepDir, runs_dir: Path, partial: bool) -> li
     return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
 
 
-def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
-    """Returns the rows of summary.csv."""
+def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
+    """Returns summary.csv: a row for each row of the plan, with its result."""
+    import pandas as pd
+
     names = column_names(plan)
     # Every row has all columns, even one without results.
     own = (metric.name for metric in plan.own)
@@ -133,7 +133,8 @@ def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
         swept = {names[name]: value for name, value in row.values.items()}
         record = {**swept, "id": row.run, **result.record, "group": row.group}
         records.append({name: record.get(name) for name in columns})
-    return records
+    # Nullable integers: otherwise a row without results turns its column into floats.
+    return pd.DataFrame(records).astype(dict.fromkeys(_INTEGERS, "Int64"))
 
 
 def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.DataFrame"]:

@@ -225,6 +225,18 @@ def write_comparisons(
     """Writes `tables/comparisons`: the tests between the groups of each scale."""
     import pandas as pd
 
+    sheet, records = comparisons(rank, summary, score_scales, called)
+    data = pd.DataFrame(records, columns=["scale", "metric", *DATA])
+    write_sheet(SweepDir(sweep_dir).tables, sheet, data)
+
+
+def comparisons(
+    rank: Metric,
+    summary: "pd.DataFrame",
+    score_scales: Mapping[str, list[str]],
+    called: Called,
+) -> tuple[Sheet, Records]:
+    """Returns the tests between the groups of each scale, for a reader and as data."""
     records: Records = []
     rows: list[list[Cell]] = []
     left_out = False
@@ -242,16 +254,9 @@ def write_comparisons(
     note = NOTHING_TESTED
     if rows:
         note = _pairs_note(rank, compared, left_out) + few_text(records)
-    sheet = Sheet(
-        "comparisons",
-        "Differences between groups",
-        note,
-        [*heads, *HEADINGS],
-        len(heads) + 2,
-        rows,
-    )
-    data = pd.DataFrame(records, columns=["scale", "metric", *DATA])
-    write_sheet(SweepDir(sweep_dir).tables, sheet, data)
+    columns = [*heads, *HEADINGS]
+    title = "Differences between groups"
+    return Sheet("comparisons", title, note, columns, len(heads) + 2, rows), records
 
 
 def tasks(

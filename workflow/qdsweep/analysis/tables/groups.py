@@ -178,7 +178,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
 
 
 # Swept parameters that are words of the report, too.
-_WORDS = ("algorithm", "domain", "experiment", "group", "seed")
+_WORDS = ("algorithm", "domain", "experiment", "group", "seed", "sweep")
 
 
 def heading_of(plan: Plan, name: str) -> str:

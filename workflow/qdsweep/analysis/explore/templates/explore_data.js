@@ -1,5 +1,5 @@
-// Data: requests with the token, and archives over time.
-const root = document.querySelector(".walk");
+// Data: requests with the token, or parts of a report, and archives over time.
+const root = document.querySelector(".walk"), isServed = document.body.classList.contains("alone");
 const make = (tag, props = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), props);
   element.append(...children);
@@ -22,6 +22,9 @@ function readAddress() {
   return { token, id, cell: Number(cell) };
 }
 async function get(name, signal) {
+  const part = document.getElementById(`explore/${name}`);
+  if (part) return new Response(bytesOf(part.textContent));
+  if (!isServed) throw new Error(`The command "qdsweep explore ${index.title}" plays this elite.`);
   const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
   const answer = await fetch(name, { headers, signal }).catch((error) => {
     if (error.name === "AbortError") throw error;
@@ -41,10 +44,22 @@ function after(sorted, value) {
   return low;
 }
 
+const joined = (first, second) => {
+  const both = new first.constructor(first.length + second.length);
+  both.set(first); both.set(second, first.length);
+  return both;
+};
+
 // All insertions into an archive. `holder` has the insertion that each cell holds at the current time, or -1.
 class Archive {
   constructor(about, space, buffer) {
-    Object.assign(this, about, { space });
+    Object.assign(this, { space, exact: true, end: 0, frame: 0, objective: new Float32Array(0) });
+    Object.assign(this, { evaluations: new Uint32Array(0), ends: new Uint32Array(0), cell: new Uint32Array(0) });
+    this.holder = new Int32Array(space.cells).fill(-1);
+    this.add(about, buffer);
+  }
+  add(about, buffer) {  // what follows; `buffer` has the columns of data.py
+    Object.assign(this, about, { space: this.space });
     let at = 20;
     const column = (Type, size) => {  // undoes the regrouping of bytes
       const from = new Uint8Array(buffer, at, 4 * size), to = new Uint8Array(4 * size);
@@ -57,16 +72,15 @@ class Archive {
       return values;
     };
     const [frames, insertions, elites, measures, exact] = new Uint32Array(buffer, 0, 5);
-    this.exact = exact === 1;
-    this.evaluations = column(Uint32Array, frames);
-    this.ends = summed(column(Uint32Array, frames));
-    this.cell = summed(column(Uint32Array, insertions));
-    this.objective = column(Float32Array, insertions);
+    this.exact &&= exact === 1;
+    this.evaluations = joined(this.evaluations, column(Uint32Array, frames));
+    const before = this.cell.length, ends = summed(column(Uint32Array, frames));
+    this.ends = joined(this.ends, ends.map((end) => before + end));
+    this.cell = joined(this.cell, summed(column(Uint32Array, insertions)));
+    this.objective = joined(this.objective, column(Float32Array, insertions));
     this.final = summed(column(Uint32Array, elites));
     this.measures = column(Float32Array, elites * measures);
     this.rowOf = new Map(Array.from(this.final, (cell, row) => [cell, row]));
-    this.holder = new Int32Array(space.cells).fill(-1);
-    this.end = this.frame = 0;
     this.curves = this.follow();
   }
   follow() {  // the metrics after each frame

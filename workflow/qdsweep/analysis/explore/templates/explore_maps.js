@@ -9,6 +9,7 @@ const redraw = (...what) => {  // at most once per frame of the screen
   requestAnimationFrame(() => { const now = changes; isPending = false; changes = new Set(); draw(now); });
 };
 const shown = () => archives.filter((archive) => archive.space === spaces[state.space] && !state.hidden.has(archive.place));
+const chosen = () => archives.find((archive) => archive.place === state.run);
 const longest = () => Math.max(1, ...shown().map((archive) => archive.evaluations.at(-1) ?? 0));
 const level = (space, value) => clamp((value - space.low) / (space.high - space.low), 0, 1);
 const colorOf = (space, value) => colors[Math.round(255 * level(space, value))];
@@ -209,6 +210,10 @@ class ArchiveMap {
     }
     if (state.hover >= 0) this.outline(c, state.hover, 1);
     if (state.cell >= 0) this.outline(c, state.cell, isChosen ? 2.5 : 1);
+    for (const film of index.films ?? []) if (film.startsWith(`film/${archive.source}/`)) {  // the cells that a report can play
+      const place = this.middle(Number(film.split("/").at(-1)));
+      if (place) twice(c, [3, 1.4], () => { circle(c, ...place, 4); c.stroke(); });
+    }
     if (!isChosen || space.measures.length !== 2) return;
     for (const points of panel.lines ?? []) {
       const path = points.map((point) => this.spot(point));
@@ -288,6 +293,7 @@ class ArchiveMap {
       ? f < 0 ? "no elites yet" : `${count(archive.curves["QD score"][f])} \u00b7 ${archive.curves["Coverage [%]"][f].toFixed(1)} %`
       : value === null ? "no elite" : `${number(value, 3)} ${by} ${count(archive.when(archive.holder[cell]))}`;
     this.value.classList.toggle("of", value !== null);
+    this.element.classList.toggle("live", archive.live);
   }
 }
 

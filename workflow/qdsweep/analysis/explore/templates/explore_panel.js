@@ -1,6 +1,6 @@
 // Panel: the elite of a cell, its film, its scores with fresh seeds, and the history of the cell. Then the page itself.
 const HINT = "Move the pointer over a cell, and click it to play its elite. Arrows move, Enter chooses, Space plays.";
-const panel = { lines: null, fresh: null, film: null, stop: null, histories: [] };
+const panel = { lines: null, fresh: null, film: null, stop: null, histories: new Map() };
 const note = (text) => make("p", { className: "note", textContent: text });
 const sentence = (text) => note(text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : "."));
 
@@ -12,22 +12,24 @@ async function choose(archive, cell, isAsked = true) {
   panel.stop?.abort();
   panel.film?.close();
   const stop = new AbortController(), { space } = archive, measures = archive.measuresOf(cell), last = archive.cell.lastIndexOf(cell);
-  Object.assign(panel, { stop, fresh: null, lines: null, film: null, histories: archives.map((other) =>
-    (other.space === space ? other.history(cell) : [])) });
+  Object.assign(panel, { stop, fresh: null, lines: null, film: null, histories: historiesOf(archive, cell) });
   const facts = make("dl"), screen = make("div", { className: "screen" }), seeds = make("div"), values = make("div");
   const fact = (name, text) => facts.append(make("dt", { textContent: name }), make("dd", { textContent: text }));
   side.replaceChildren(make("h2", { textContent: archive.label }), make("p", { className: "cell", textContent: describeCell(space, cell) }),
     then, screen, facts, seeds, ...(bottom.hidden ? [] : [make("h3", { textContent: "This cell over time" }), story]), values);
   redraw("cell");
-  if (!measures) { screen.append(note("No elite is in this cell.")); return; }
+  if (last < 0) { screen.append(note("No elite is in this cell.")); return; }
+  const addMeasures = (values) => space.measures.forEach((name, m) => { fact(name, number(values[m], 4)); });
   fact("objective", number(archive.objective[last], 6));
-  space.measures.forEach((name, m) => { fact(name, number(measures[m], 4)); });
+  if (measures) addMeasures(measures);
   if (!bottom.hidden) fact("found", `${archive.exact ? "at" : "by"} evaluation ${count(archive.when(last))}`);
   const line = python(archive, cell), address = `${archive.source}/${cell}`;
-  side.append(make("h3", { textContent: "From Python" }), make("p", { className: "python" }, make("code", { textContent: line }), copyButton(line)),
-    make("button", { className: "save", textContent: "Save all parameters", onclick: () => save(address, `${archive.id}-${cell}.json`, screen) }));
+  if (!archive.live) side.append(make("h3", { textContent: "From Python" }), make("p", { className: "python" }, make("code", { textContent: line }), copyButton(line)));
+  if (!archive.live && isServed) side.append(make("button", { className: "save", textContent: "Save all parameters", onclick: () => save(address, `${archive.id}-${cell}.json`, screen) }));
   const take = (record) => {
     if (record.parameters) panel.parameters = record;
+    if (record.parameters && !measures) addMeasures(record.measures);
+    if (record.parameters && Math.fround(record.objective) !== archive.objective[last]) screen.before(note(`The elite of the last reload file is shown, with the objective ${number(record.objective, 6)}.`));
     if (record.error) screen.append(sentence(record.error));
     if (record.unseen !== undefined) screen.append(sentence(record.unseen || "This domain has no pictures. The parameters are below."));
     if (record.lines) { panel.lines = record.lines; drawLines(screen, record.lines); redraw(); }
@@ -43,6 +45,7 @@ async function choose(archive, cell, isAsked = true) {
     if (!stop.signal.aborted) screen.append(note(error.message));
   }
 }
+const historiesOf = ({ space }, cell) => new Map(archives.map((other) => [other.place, other.space === space ? other.history(cell) : []]));
 function copyButton(text) {
   const button = make("button", { textContent: "Copy" });
   button.onclick = () => navigator.clipboard.writeText(text).then(() => { button.textContent = "Copied"; });
@@ -56,6 +59,11 @@ async function save(address, name, screen) {
   } catch (error) { screen.append(note(error.message)); }
 }
 function chooseBest() {
+  const [film] = index.films ?? [];
+  if (film) {  // of a report
+    const [place, , cell] = film.split("/").slice(1).map(Number), filmed = archives.find((archive) => archive.place === place);
+    if (filmed && shown().includes(filmed)) { choose(filmed, cell, false); return; }
+  }
   const best = (archive) => archive.curves["Best objective"].at(-1) ?? -Infinity;
   const archive = shown().reduce((a, b) => (best(b) > best(a) ? b : a));
   const insertion = archive.objective.lastIndexOf(Math.fround(best(archive)));
@@ -78,9 +86,7 @@ class Film {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) break;
-      const joined = new Uint8Array(rest.length + value.length);
-      joined.set(rest); joined.set(value, rest.length);
-      rest = joined;
+      rest = joined(rest, value);
       while (rest.length > 4) {
         const end = 4 + new DataView(rest.buffer, rest.byteOffset).getUint32(0, true);
         if (rest.length < end) break;
@@ -183,12 +189,12 @@ function drawSeeds(place, archive, insertion) {
 }
 // Who held the cell: the objective over evaluations, in each run. Only final elites have parameters.
 function drawHistory() {
-  const archive = archives[state.run], value = archive.value(state.cell);
-  then.textContent = archive.isFinal(state.cell) || !archive.rowOf.has(state.cell) ? ""
+  const archive = chosen(), value = archive.value(state.cell);
+  then.textContent = archive.live || archive.isFinal(state.cell) || !archive.rowOf.has(state.cell) ? ""
     : `At ${count(state.time)} evaluations, ${value === null ? "the cell was empty" : `the cell had the objective ${number(value)}`}. Its final elite is shown.`;
   if (!story.isConnected) return;
-  const [c, width] = fit(story, 92), runs = shown().map((other) => [other, panel.histories[other.place]]).filter(([, steps]) => steps.length);
-  c.fillStyle = style("--soft"); c.textBaseline = "middle";
+  const [c, width] = fit(story, 92), runs = shown().map((other) => [other, panel.histories.get(other.place) ?? []]).filter(([, steps]) => steps.length);
+  c.fillStyle = style("--soft"); c.textBaseline = "middle"; c.textAlign = "left";
   if (!runs.length) { c.fillText("No run has an elite here.", 8, 20); return; }
   const values = runs.flatMap(([, steps]) => steps.map((step) => step[1])), most = longest();
   const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
@@ -220,7 +226,7 @@ function drawParameters(place, numbers) {
 
 // The page.
 const head = make("div", { className: "head" }), grid = make("div", { className: "maps" }), side = make("aside"), bottom = make("div", { className: "time" });
-const where = make("p", { className: "where", ariaLive: "polite" }), scale = make("canvas", { className: "scale" }), chips = make("div", { className: "chips" });
+const notes = make("div"), tests = make("div", { className: "tests" }), where = make("p", { className: "where", ariaLive: "polite" }), scale = make("canvas", { className: "scale" }), chips = make("div", { className: "chips" });
 const then = make("p", { className: "then" }), story = make("canvas"), chart = make("canvas", { className: "chart" });
 const slider = make("input", { type: "range", min: 0, step: 1, ariaLabel: "evaluations" }), clock = make("b");
 const player = make("button", { className: "play", textContent: "\u25b6", ariaLabel: "play the time" }), metric = make("select", { ariaLabel: "curve" });
@@ -245,15 +251,18 @@ function showTime(evaluations) { playTime(false); state.time = evaluations; redr
 function arrange() {  // the maps of a space
   maps = shown().map((archive) => new ArchiveMap(archive));
   grid.replaceChildren(...maps.map((map) => map.element));
-  bottom.hidden = shown().every((archive) => archive.evaluations.length < 2);  // without a history
+  arrangeTime();
   spread();
+}
+function arrangeTime(time = state.time) {
+  bottom.hidden = shown().every((archive) => archive.evaluations.length < 2);  // without a history
   slider.max = longest();
-  state.time = Math.min(state.time, longest());
+  state.time = Math.min(time, longest());
   redraw("time", "cell");
 }
 function spread() {  // as large as the window allows
   const { layout } = spaces[state.space], gap = 16, least = 170;
-  const room = Math.max(360, innerHeight - head.offsetHeight - bottom.offsetHeight - root.offsetTop - 20);
+  const room = Math.max(360, innerHeight - head.offsetHeight - bottom.offsetHeight - (isServed ? root.offsetTop : 80) - 20);
   const aspect = layout ? clamp(layout.height / layout.width, 0.2, 1.15) : 0.8;
   let [best, columns] = [0, 1];
   for (let n = 1; n <= maps.length; n++) {
@@ -274,19 +283,57 @@ function arrangeChips() {
     return chip;
   }));
 }
+async function compare() {  // the tests between groups of several sweeps
+  if (!index.sweeps.length) return;
+  const answer = await (await get("tests")).json();
+  const row = (kind, cells) => make("tr", {}, ...cells.map((cell, i) => make(kind, { textContent: cell, className: i < answer.text ? "text" : "" })));
+  tests.replaceChildren(make("h2", { textContent: answer.title }), make("table", {}, row("th", answer.columns), ...answer.rows.map((cells) => row("td", cells))), ...answer.notes.map(note));
+}
 function goTo(place) {  // a space
   Object.assign(state, { space: place, hover: -1, cell: -1, run: -1 });
   arrangeChips();
   state.time = longest();
   arrange();
 }
-async function readArchive(about, place) {
+async function readArchive(about) {
   if (about.problem) return `${about.label}: ${about.problem}`;
-  const source = `${place}/${about.digest}`;
+  const source = `${about.place}/${about.digest}`, before = archives.find((archive) => archive.place === about.place);
+  if (before?.source === source && !about.live) return before;
+  const after = before?.live ? before.evaluations.at(-1) ?? 0 : 0;  // the insertions that the page has do not change
   try {
-    const unpacked = (await get(`run/${source}`)).body.pipeThrough(new DecompressionStream("deflate"));
-    return new Archive({ ...about, source }, spaces[about.space], await new Response(unpacked).arrayBuffer());
+    const unpacked = (await get(`run/${source}/${after}`)).body.pipeThrough(new DecompressionStream("deflate"));
+    const buffer = await new Response(unpacked).arrayBuffer();
+    if (!before?.live) return new Archive({ ...about, source }, spaces[about.space], buffer);
+    before.add({ ...about, source }, buffer);
+    return before;
   } catch (error) { return `${about.label}: ${error.message}`; }
+}
+async function read() {  // the index, and what the page does not have of its runs
+  index = await (await get("index")).json();
+  const known = spaces ?? [];
+  spaces = index.spaces.map((space) => Object.assign(known.find(({ title }) => title === space.title) ?? space, { low: space.low, high: space.high }));
+  for (const space of spaces) if (!known.includes(space)) space.layout = layoutOf(space);
+  const answers = await Promise.all(index.runs.map(readArchive)), isArchive = (answer) => answer instanceof Archive;
+  archives = answers.filter(isArchive);
+  const thinned = archives.filter((archive) => !archive.exact).map(({ label, evaluations }) =>
+    `${label}: the history is long, so it is shown at ${evaluations.length} times.`);
+  notes.replaceChildren(...[...index.notes, ...answers.filter((answer) => !isArchive(answer)), ...thinned].map(note));
+  return known.length === spaces.length && spaces.every((space) => known.includes(space));
+}
+// Runs that are not finished are followed. The page asks again after ten times the time of the answer.
+async function followRuns(wait = 2000) {
+  if (!index.is_open) return;
+  await new Promise((resolve) => { setTimeout(resolve, wait); });
+  const start = performance.now(), end = longest(), before = archives;
+  if (!document.hidden) {
+    try {
+      if (!(await read())) { location.reload(); return; }
+      if (archives.length !== before.length || archives.some((archive, i) => archive !== before[i])) { arrangeChips(); arrange(); }
+      if (chosen()) panel.histories = historiesOf(chosen(), state.cell);
+      arrangeTime(state.time >= end ? longest() : state.time);
+    } catch (error) { notes.replaceChildren(note(error.message)); }
+  }
+  followRuns(Math.max(2000, 10 * (performance.now() - start)));
 }
 function listen() {
   metric.onchange = () => { state.metric = metric.value; redraw(); };
@@ -296,6 +343,7 @@ function listen() {
   chart.addEventListener("pointerdown", (event) => { chart.setPointerCapture(event.pointerId); drag(event); });
   chart.addEventListener("pointermove", drag);
   addEventListener("keydown", (event) => {
+    if (!isServed && !root.contains(event.target)) return;
     if (event.target.matches("input, select, button, a") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === " ") { event.preventDefault(); if (panel.film?.frames.length) panel.film.toggle(); else playTime(); }
     const [first] = shown(), step = { ",": -1, ".": 1 }[event.key];
@@ -316,35 +364,33 @@ function follow() {  // the address
 async function start() {
   readAddress();
   addEventListener("hashchange", follow);
-  index = await (await get("index")).json();
-  ({ spaces } = index);
-  document.title = `${index.title} - qdsweep explore`;
-  document.querySelector("h1").prepend(`${index.title} `);
+  await read();
+  if (isServed) document.title = `${index.title} - qdsweep explore`;
+  if (isServed) document.querySelector("h1").prepend(`${index.title} `);
   const bytes = bytesOf(index.colors);
   colors = Uint32Array.from({ length: 256 }, (_, i) => 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i]);
-  for (const space of spaces) space.layout = layoutOf(space);
-  const answers = await Promise.all(index.runs.map(readArchive));
-  archives = answers.filter((answer) => answer instanceof Archive);
-  archives.forEach((archive, place) => { archive.place = place; });
-  const thinned = archives.filter((archive) => !archive.exact).map(({ label, evaluations }) =>
-    `${label}: the history is long, so it is shown at ${evaluations.length} times.`);
-  const notes = [...index.notes, ...answers.filter((answer) => !(answer instanceof Archive)), ...thinned].map(note);
-  if (!archives.length) { root.append(...notes); return; }
+  if (!archives.length) {
+    root.append(notes);
+    if (index.is_open) setTimeout(() => location.reload(), 2000);
+    return;
+  }
   const menu = make("select", { className: "spaces", ariaLabel: "archives that compare" });
   menu.append(...spaces.map((space) => make("option", { textContent: space.title })));
   menu.onchange = () => { goTo(menu.selectedIndex); chooseBest(); };
   metric.append(...Object.keys(archives[0].curves).map((name) => make("option", { textContent: name })));
-  head.append(spaces.length > 1 ? menu : note(spaces[0].title), ...notes, chips, where, scale);
+  head.append(spaces.length > 1 ? menu : note(spaces[0].title), notes, chips, where, scale);
   bottom.append(make("div", { className: "tools" }, player, metric, make("p", {}, clock, " evaluations")), make("div", { className: "track" }, chart, slider));
   side.append(note("Click a cell to play its elite."));
-  root.append(head, grid, side, bottom);
+  root.append(head, grid, side, bottom, tests);
   listen();
   menu.selectedIndex = spaces.indexOf(archives[0].space);
   goTo(menu.selectedIndex);
   if (!follow()) chooseBest();
   const mapOf = (id) => maps.find((map) => map.archive.id === id);
-  globalThis.explore = { archives, state, panel, colors, mapOf };  // for the console of the browser, and for tests
+  globalThis.explore = { get archives() { return archives; }, state, panel, colors, mapOf };  // for the console of the browser, and for tests
   document.documentElement.dataset.explore = "ready";
+  followRuns();
+  compare().catch((error) => tests.replaceChildren(note(error.message)));
 }
 start().catch((error) => {
   root.append(note(error.message));
