@@ -83,8 +83,8 @@ def planned(folder: Path, *words: object) -> dict[str, int]:
 
 
 def is_quick(cost: Cost) -> bool:
-    """Whether a start kept its limits for finished runs, in addition to 0.3 GiB."""
-    return cost.opened < 1500 + RUNS and cost.gigabytes < 0.3 + 25e-6 * RUNS
+    """Whether a start opened no file of finished runs, and kept its limit of memory."""
+    return cost.opened < 2000 and cost.gigabytes < 0.2 + 6e-6 * RUNS
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_the_status_of_very_many_runs(folder):
     first, cost = [measure(BIN / "qdsweep", "status", "many", cwd=folder) for _ in "ab"]
     for each in (first, cost):
         names_all(each.text, f"{RUNS:,} runs", f"{RUNS:,} finished")
-        assert each.gigabytes < 0.2 + 10e-6 * RUNS
+        assert each.gigabytes < 0.1 + 3e-6 * RUNS
     assert first.text == cost.text
     assert cost.opened < first.opened / 2
 

@@ -66,7 +66,7 @@ class Index(Generic[Entry]):
                 now[run] = before[run]
             elif (entry := fresh[run]) is not None:
                 now[run] = key, entry
-        if len(now) != len(before) or any(before.get(run) is not now[run] for run in now):
+        if len(now) != len(before) or any(entry is not None for entry in fresh.values()):
             self._write(now)
         return {run: entry for run, (_, entry) in now.items()}
 
@@ -82,7 +82,7 @@ class Index(Generic[Entry]):
             arrays = read_arrays(self.path)  # it compares checksums
             numbers = arrays["numbers"]
             with _without_collections():
-                about = json.loads(arrays["about"].tobytes())
+                about = json.loads(str(arrays.pop("about"), "utf-8"))
                 if about["form"] != self.form:
                     return {}
                 runs = {run: (key, self.load(data, take)) for run, key, data in about["runs"]}
