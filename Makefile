@@ -33,7 +33,13 @@ OR_SAY = || eval "$$IS_INDEX_THERE"
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
 .PHONY: demo test test-all test-rl mutants snapshots torture lint lint-script docs venv extras rl figure screenshots schemas image bench bench-search bench-learning bench-rl
 
-venv: .venv/installed
+venv: .venv/compiled
+
+# `make demo` needs it only if Python may not keep the modules that it compiles at their import. A
+# folder that several users share needs it, too. Some packages have files that do not compile.
+.venv/compiled: .venv/installed
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib || true
+	@touch $@
 
 # After an interruption it starts from scratch, because pip takes a half-unpacked library for a whole
 # one. Snakemake needs immutables, which has no wheel for Python 3.14. `true` in place of a compiler
@@ -44,7 +50,7 @@ venv: .venv/installed
 	@sed -n '/^immutables==/,/[^\\]$$/p' envs/requirements.lock > .venv/first.lock
 	@sed -n '/^setuptools==/,/[^\\]$$/p' envs/dev.lock >> .venv/first.lock
 	CC=true LDSHARED=true $(INSTALL) --no-deps -r .venv/first.lock $(OR_SAY)
-	$(INSTALL) -r envs/requirements.lock $(OR_SAY)
+	$(INSTALL) --no-deps --no-compile -r envs/requirements.lock $(OR_SAY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -67,7 +73,7 @@ rl: .venv/rl
 	envs/rl.sh $(INSTALL) $(OR_SAY)
 	@touch $@
 
-demo: venv
+demo: $(if $(PYTHONDONTWRITEBYTECODE),.venv/compiled,.venv/installed)
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html; \`$(BIN)/qdsweep status demo\` prints the state of every run"
 

@@ -173,7 +173,8 @@ def cheetah(repeats: int, episodes: int = 4) -> None:
         return results
 
     def ours() -> list[list[float]]:
-        return [domain._play(policy, SEED) for policy in policies]
+        results = domain.evaluate(policies, np.full(episodes, SEED, dtype=np.uint32))
+        return np.column_stack([results.objective, results.measures]).tolist()
 
     bare = gym.make("HalfCheetah-v5").unwrapped
     model, data = bare.model, bare.data
@@ -197,7 +198,7 @@ def cheetah(repeats: int, episodes: int = 4) -> None:
         "HalfCheetah-v5, steps/s",
         "`gymnasium.make` for every evaluation",
         us["make"] / us["plain"],
-        ">= 1.08",
+        ">= 1.2",
         "1.25",
         f"{us['plain']:.1f} us per step against {us['make']:.1f} us",
     )

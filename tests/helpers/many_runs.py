@@ -57,21 +57,20 @@ def finish_runs(folder: Path, seeds: int) -> list[str]:
         model = run if anew else model
     plan = plan_data(settings, sweep)
     write_plan(plan, sweep.runs, results)
-    _finish_stages(folder, list(sweep.runs), digest(plan))
+    _finish_stages(folder, digest(plan))
     return list(sweep.runs)
 
 
-def _finish_stages(folder: Path, runs: list[str], plan: str) -> None:
+def _finish_stages(folder: Path, plan: str) -> None:
     """Makes empty files of all stages, and Snakemake's records of them."""
     stages = {stage.name: stage for stage in STAGES if not stage.key}
-    summaries = sorted(f"results/runs/{run}/summary.json" for run in runs)
     for stage in stages.values():
         outputs = [
             f"results/sweeps/many/{path}"
             for name in stage.reads
             for path in (stages[name].outputs if name in stages else ())
         ]
-        inputs = sorted(outputs) + (summaries if stage.name == "aggregate" else [])
+        inputs = sorted(outputs)
         record = {
             "rule": stage.rule or stage.name,
             "input": inputs,

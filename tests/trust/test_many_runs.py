@@ -4,19 +4,23 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import psutil
 import pytest
 import yaml
+from given import contents
 from many_runs import SIGMAS, finish_runs, write_sweep
 from refusals import names_all
 from support import BIN, REPO
+from waiting import wait_until
 
 from qdsweep.files import write_text
-from qdsweep.records.paths import RunDir
+from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.status import read_status
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
@@ -79,8 +83,8 @@ def planned(folder: Path, *words: object) -> dict[str, int]:
 
 
 def is_quick(cost: Cost) -> bool:
-    """Whether a start kept its limits for finished runs, in addition to 0.3 GiB."""
-    return cost.opened < 1500 + RUNS and cost.gigabytes < 0.3 + 25e-6 * RUNS
+    """Whether a start opened no file of finished runs, and kept its limit of memory."""
+    return cost.opened < 2000 and cost.gigabytes < 0.2 + 6e-6 * RUNS
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +106,7 @@ def test_the_status_of_very_many_runs(folder):
     first, cost = [measure(BIN / "qdsweep", "status", "many", cwd=folder) for _ in "ab"]
     for each in (first, cost):
         names_all(each.text, f"{RUNS:,} runs", f"{RUNS:,} finished")
-        assert each.gigabytes < 0.2 + 10e-6 * RUNS
+        assert each.gigabytes < 0.1 + 3e-6 * RUNS
     assert first.text == cost.text
     assert cost.opened < first.opened / 2
 
@@ -152,6 +156,7 @@ def test_lost_or_truncated_files_are_published_again_and_removed_runs_are_comput
     assert planned(folder)["qd_run"] == 3
     # Without the stages after the table, which take long. The table needs this file of each run.
     lost.summary.unlink()
+    (folder / "results/sweeps/many/runs.tsv").unlink()  # so that all runs are inputs
     snakemake(folder, "--", "results/sweeps/many/summary.csv")
     for run in (lost, torn):
         assert run.metrics.samefile(run.state.metrics)
@@ -159,7 +164,54 @@ def test_lost_or_truncated_files_are_published_again_and_removed_runs_are_comput
         assert len(read_status(run.state).attempts) == 1
     assert read_status(gone.state).status == "finished"
     assert gone.summary.exists()
-    assert "qd_run" not in planned(folder)
+    assert not {"qd_run", "aggregate"} & planned(folder).keys()
+    for file, record in records_of_tables(folder):
+        assert len(record["input"]) == len(record["input_checksums"]) == 0, file
+
+
+@very_long
+def test_records_of_earlier_releases_that_name_all_runs_change_nothing(folder):
+    runs = [
+        f"results/runs/{path.name}/summary.json" for path in (folder / "results/runs").iterdir()
+    ]
+    for file, record in records_of_tables(folder):
+        file.write_text(json.dumps({**record, "input": sorted(runs)}))
+    assert "aggregate" not in planned(folder)
+
+
+def records_of_tables(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Returns Snakemake's records of the tables."""
+    files = list((folder / ".snakemake/metadata").glob("cmVzdWx0cy9zd2VlcHMv*"))  # results/sweeps/
+    records = [(file, json.loads(file.read_text())) for file in files]
+    return [(file, record) for file, record in records if record["rule"] == "aggregate"]
+
+
+@very_long
+@pytest.mark.parametrize("killed", ["reader", "stage"])
+def test_processes_share_the_reading_of_runs(folder, killed):
+    """They make the tables of one process. After a kill, the same command makes them."""
+    sweep = SweepDir(folder / "results/sweeps/many")
+
+    def command(cores: int) -> list[object]:
+        sweep.cache.unlink(missing_ok=True)  # as if no run was ever read
+        return [BIN / "qdsweep", "aggregate", "many", "--cores", cores]
+
+    def tables(cores: int) -> dict[str, bytes]:
+        assert measure(*command(cores), cwd=folder).gigabytes < 0.2 + 8e-6 * RUNS
+        return contents(sweep.path)
+
+    def readers() -> list[psutil.Process]:
+        return [child for child in stage.children() if "spawn_main" in str(child.cmdline())]
+
+    expected = tables(1)
+    stage = psutil.Popen(list(map(str, command(2))), cwd=folder)
+    wait_until(lambda: len(readers()) == 2)
+    crew = readers()
+    (crew[0] if killed == "reader" else stage).kill()
+    assert stage.wait() == (1 if killed == "reader" else -signal.SIGKILL)
+    wait_until(lambda: not any(reader.is_running() for reader in crew))
+    assert not sweep.sums("aggregate").read_text()
+    assert tables(2) == expected
 
 
 @pytest.mark.skipif(LONG, reason="all runs have a job, as before")

@@ -18,6 +18,7 @@ from qdsweep.planning import jobs
 from qdsweep.planning.console import tidy
 from qdsweep.planning.module import (
     call_at_start,
+    called_once,
     clear,
     given_config,
     is_remote,
@@ -135,6 +136,7 @@ if IS_NEW and workflow.is_main_process:
     name_report(workflow, START.folder, AT_RESULTS)
 
 
+@called_once
 def cluster_name(wildcards=None):
     """The cluster config. `auto` is decided by where the jobs run."""
     if SETTINGS.cluster != "auto":
@@ -142,11 +144,13 @@ def cluster_name(wildcards=None):
     return "slurm" if is_remote(workflow) else "local"
 
 
+@called_once
 def image_name(wildcards=None):
     """The image that every job runs in with `--sdm apptainer`."""
     return START.clusters[cluster_name()].image
 
 
+@called_once
 def workers(wildcards=None):
     """Processes of a run on one node."""
     return START.clusters[cluster_name()].workers_per_node
@@ -173,12 +177,13 @@ def memory_of(wildcards):
 EARLIER = jobs.EarlierJobs(workflow.workdir_init)
 
 
-def slurm_options(wildcards):
+@called_once
+def slurm_options(wildcards=None):
     """Further options of a run's Slurm job, which waits for one that an earlier start has left."""
     options = SLURM["slurm_extra"] or ""
     if not workflow.is_main_process or not is_remote(workflow):
         return options
-    return f"{options} {EARLIER.option(wildcards)}".strip()
+    return None if wildcards is None else f"{options} {EARLIER.option(wildcards)}".strip()
 
 
 # The requests of a run's job, without its memory. They are functions only where needed, as
@@ -220,14 +225,21 @@ def runs_with_jobs(wildcards):
 def summaries(wildcards):
     """One file of each run that tables wait for, and of imported ones.
 
-    The file of a run that is left out is not looked up in the jobs.
+    Of a run that is left out only if it is newer than the tables. It is not looked up in the jobs.
     """
     left_out = jobs.left_out(workflow, START.settled, RESULTS)
-    files = expand("results/runs/{run}/summary.json", run=AWAITED)
+    written = STAGES["aggregate"].written(START.folder.path)
+    runs = [run for run in AWAITED if left_out.get(run, written) >= written]
+    files = expand("results/runs/{run}/summary.json", run=runs)
     return IMPORTED + [
         before_update(file) if run in left_out else file
-        for run, file in zip(AWAITED, files)
+        for run, file in zip(runs, files)
     ]
+
+
+def options_of_tables(wildcards, threads):
+    """The options of the stage aggregate."""
+    return f"--cores {threads} {PARTIAL}"
 
 
 def confirming_summaries(wildcards):

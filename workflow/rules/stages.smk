@@ -16,6 +16,8 @@ PARAMS = {
     "search": {"plan": digest(START.plan)},
     "aggregate": {"plan": digest(START.plan), "partial": PARTIAL},
 }
+# Several processes read the runs of a large sweep.
+THREADS = min(16, 1 + len(START.sweep.runs) // 1000)
 
 
 for stage in STAGES.values():
@@ -37,10 +39,11 @@ for stage in STAGES.values():
         localrule: True
         conda:
             CONDA
+        threads: THREADS if stage.name == "aggregate" else 1
         resources:
             image=IMAGE,
             stage=stage.name,
-            options=PARTIAL if stage.name == "aggregate" else "",
+            options=options_of_tables if stage.name == "aggregate" else "",
         params:
             **PARAMS.get(stage.name, {}),
         message:

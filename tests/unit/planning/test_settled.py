@@ -2,35 +2,41 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from snakemake.settings.types import RerunTrigger
 
-from qdsweep.planning.jobs import Settled, may_leave_out, settled
+from qdsweep.planning import jobs
+from qdsweep.planning.jobs import may_leave_out, settled
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import Status
 
 RESULTS = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "reload-000000005.pkl")
 PUBLISHED = (*RESULTS[:-1], "reload.pkl")
-WHOLE, OUTDATED, UNSURE = Settled(frozenset("a")), Settled(outdated=frozenset("a")), Settled()
+WHOLE, OUTDATED, UNSURE = ({"a"}, set()), (set(), {"a"}), (set(), set())
 
 
 @pytest.fixture
 def run(tmp_path) -> RunDir:
     run = Results(tmp_path).run("a")
     run.state.path.mkdir(parents=True)
+    Results(tmp_path).sweep("s").path.mkdir(parents=True)
     for name in RESULTS:
         (run.state.path / name).write_text(name)
     run.publish()
     return run
 
 
-def look(run: RunDir, budget: int = 100) -> Settled:
+def look(run: RunDir, budget: int = 100) -> tuple[set[str], set[str]]:
     known = {"a": Status("a", "finished", evaluations=100)}
     experiment = SimpleNamespace(budget={"evaluations": budget})
-    return settled({"a": experiment, "b": experiment}, known, Results(run.path.parent.parent))
+    sweep = Results(run.path.parent.parent).sweep("s")
+    runs = settled({"a": experiment, "b": experiment}, known, sweep)
+    assert all(time == run.summary.stat().st_mtime for time in runs.whole.values())
+    return set(runs.whole), set(runs.outdated)
 
 
 def copied(run: RunDir) -> RunDir:
@@ -44,6 +50,9 @@ def copied(run: RunDir) -> RunDir:
 def test_a_finished_run_is_settled_up_to_its_budget(run):
     assert look(run) == look(run, 99) == look(copied(run)) == WHOLE
     assert look(run, 101) == UNSURE
+    for file in (run.summary, run.state.summary):
+        os.utime(file, (0, 0))  # as in a reproducible archive
+    assert look(run) == WHOLE
 
 
 @pytest.mark.parametrize("name", sorted({*PUBLISHED, *RESULTS}))
@@ -58,7 +67,7 @@ def test_one_that_lacks_a_file_has_a_job(run, name):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_truncated_file_is_published_again(run, name):
-    copied(run)
+    assert look(copied(run)) == WHOLE
     (run.path / name).write_text("")
     assert look(run) == OUTDATED
     run.publish()
@@ -75,6 +84,26 @@ def test_a_config_that_was_written_again_changes_nothing(run):
     run.state.config.unlink()
     run.state.config.write_text("with another list of metrics")
     assert look(run) == WHOLE
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_hard_links_are_compared_again_only_if_their_folder_has_changed(run, monkeypatch, name):
+    monkeypatch.setattr(jobs, "_TICK", 0)
+    time.sleep(0.02)
+    assert look(run) == WHOLE
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "_published", None)
+        assert look(run) == WHOLE
+    time.sleep(0.02)  # a folder has the time of the kernel's last tick
+    (run.path / "torn").write_text("")
+    (run.path / "torn").replace(run.path / name)
+    assert look(run) == OUTDATED
+
+
+def test_hard_links_in_a_folder_that_has_just_changed_are_compared_again(run, monkeypatch):
+    assert look(run) == WHOLE
+    monkeypatch.setattr(jobs, "_published", lambda path: (None, False))
+    assert look(run) == UNSURE
 
 
 def asked(**changed: object) -> SimpleNamespace:

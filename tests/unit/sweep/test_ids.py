@@ -215,7 +215,7 @@ def test_id_is_affected_by_the_source_of_a_users_class(in_own_folder: Path, chan
     assert made[0] == made[2] != made[1]
     experiment = compose(merged(BASE, changes))
     assert identify(experiment, lambda target: f"{target} then").id == golden
-    assert identify(experiment) == (made[2], ids.fingerprint(experiment))
+    assert identify(experiment).id == made[2]
 
 
 def test_the_name_of_a_sweep_without_one_is_that_of_its_content():
@@ -260,6 +260,19 @@ def test_rows_that_differ_in_budget_are_one_run():
     table = table_of_runs(BASE, "::: iterations 5 20 10 ::: seed 1 2")
     assert len(table.rows) == 6
     assert [run.iterations for run in table.runs.values()] == [20, 20]
+
+
+def test_rows_that_differ_only_in_the_seed_are_those_of_single_experiments():
+    """They are copies of one experiment; its id leaves out the default seed."""
+    for row in table_of_runs(BASE, "::: seed 0 1 07 ::: algorithm cma_me map_elites").rows:
+        alone = compose(BASE, row.values)
+        assert (row.experiment, row.id) == (alone, run_id(alone))
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "true", "x", str(2**63)])
+def test_each_seed_of_a_sweep_is_checked(seed):
+    with refused("sweep, row 2", "seed"):
+        table_of_runs(BASE, f"::: seed 1 {seed}")
 
 
 @pytest.mark.parametrize(

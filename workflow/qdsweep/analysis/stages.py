@@ -104,6 +104,11 @@ class Stage:
         """Returns whether its outputs are there."""
         return all((sweep_dir / path).exists() for path in self.outputs)
 
+    def written(self, sweep_dir: Path) -> float:
+        """Returns the time of its oldest output, 0 where one is missing [s]."""
+        paths = [sweep_dir / path for path in self.outputs]
+        return min(path.stat().st_mtime if path.exists() else 0 for path in paths)
+
     @property
     def first(self) -> str:
         """The remedy where one of its files is missing."""

@@ -108,10 +108,10 @@ def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str
     for row in texts:
         row[label] = cut(row[label], _LABEL)
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
-    pad = [str.ljust if side == "<" else str.rjust for side in sides]
+    columns = [f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)]
+    template = "  ".join([*columns, "{}"])
     for *cells, last in texts:
-        padded = (to(cell, width) for to, cell, width in zip(pad, cells, widths, strict=True))
-        line = "  ".join((*padded, last.replace("\n", " "))).rstrip()
+        line = template.format(*cells, last.replace("\n", " ")).rstrip()
         yield line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
 

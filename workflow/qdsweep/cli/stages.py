@@ -1,6 +1,7 @@
 """The commands of the stages (tables, figures, report), import and scale."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,11 @@ from qdsweep.records.paths import Results
 _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "aggregate": {
         "--partial": {"action": "store_true", "help": "include unfinished runs"},
+        "--cores": {
+            "type": int,
+            "default": len(os.sched_getaffinity(0)),
+            "help": "cores that may read the runs of a large sweep (default: all)",
+        },
     },
     "plot": {
         "--only": {"metavar": "FIGURE", "help": "redraw only this one, such as learning_curves"},

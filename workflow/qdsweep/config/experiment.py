@@ -19,6 +19,7 @@ MODEL_VERSION = 1
 
 # The keys of the budget. An experiment has exactly one of them.
 BUDGETS = ("iterations", "evaluations", "steps")
+SEEDS = range(2**63)
 # Their names in a sweep.
 BUDGET_NAMES = (*BUDGETS, "env_steps")
 
@@ -137,7 +138,10 @@ class Experiment(Model):
         ),
     )
     seed: int = Field(
-        default=0, ge=0, lt=2**63, description="the seed of all randomness of the run"
+        default=0,
+        ge=SEEDS.start,
+        lt=SEEDS.stop,
+        description="the seed of all randomness of the run",
     )
     cpu_baseline: Literal["avx2", "native"] = Field(
         default="avx2",
@@ -178,6 +182,11 @@ class Experiment(Model):
             "changes of keys during the run; also as a text, `1000 sigma=0.05; 2000 sigma=0.01`"
         ),
     )
+
+    @property
+    def setting(self) -> tuple[int, ...]:
+        """A key that copies of an experiment with other seeds share, as long as one exists."""
+        return tuple(id(value) for name, value in vars(self).items() if name != "seed")
 
     @property
     def budget(self) -> dict[str, int]:

@@ -129,6 +129,28 @@ MAX_STEPS = 100_000
 # world, and give other bits when they are reused.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
 
+# These environments do not use the forces that gymnasium computes after each step.
+_WITHOUT_FORCES = tuple(
+    f"gymnasium.envs.mujoco.{name}_v" for name in ("half_cheetah", "hopper", "walker2d")
+)
+
+
+def _leave_out_forces(env: Any) -> None:
+    """Makes an environment of MuJoCo step without `mj_rnePostConstraint`.
+
+    That function computes only accelerations and forces of bodies, which the next step does not
+    use.
+    """
+    from mujoco import mj_step
+
+    model, data, control = env.model, env.data, env.data.ctrl
+
+    def do_simulation(action: Floats, frames: int) -> None:
+        control[:] = action
+        mj_step(model, data, frames)
+
+    env.do_simulation = do_simulation
+
 
 class _Episode(NamedTuple):
     """A record of one episode, before it is converted to single precision."""
@@ -176,6 +198,8 @@ class GymnasiumTask:
         self._policy = Policy(task.policy, size, self._actions.size)
         is_reusable = type(env).__module__.startswith(_KEPT)  # a wrapper has another module
         self._env = env if is_reusable else None
+        if type(env).__module__.startswith(_WITHOUT_FORCES):
+            _leave_out_forces(env)
         if not is_reusable:
             env.close()
         self.solution_dim = self._policy.solution_dim

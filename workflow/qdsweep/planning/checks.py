@@ -104,10 +104,10 @@ def require_own_code(experiment: Experiment) -> None:
 
 def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses names and citations of missing things, and arguments that the user's code lacks."""
-    check_cited(sweep.runs.values())
+    check_cited(sweep.settings.values())
     seen: set[tuple[str, ...]] = set()
     file = f"experiment {settings.experiment}: " if isinstance(settings.experiment, str) else ""
-    for experiment in sweep.runs.values():
+    for experiment in sweep.settings.values():
         try:
             require_memory_of(experiment, anywhere=True)  # jobs may run on other machines
         except BadInput as error:
@@ -187,7 +187,7 @@ def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
         )
     if known[name].always.needs_cells:
         defined = [metric.name for metric in METRICS if metric.ranks and not metric.needs_cells]
-        for run, experiment in sweep.runs.items():
+        for run, experiment in sweep.settings.items():
             archive = experiment.algorithm.reported_archive
             if archive.cells is None:
                 raise BadInput(
@@ -208,7 +208,7 @@ def _check_published(settings: SweepFile, sweep: Sweep) -> None:
 
 def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses rollouts of a domain without episodes."""
-    for experiment in sweep.runs.values() if settings.rollouts else ():
+    for experiment in sweep.settings.values() if settings.rollouts else ():
         try:
             require_episodes(experiment.domain)
         except BadInput as error:
@@ -219,7 +219,7 @@ def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
 
 def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses re-evaluation if no evaluation depends on its seed."""
-    domains = [experiment.domain for experiment in sweep.runs.values()]
+    domains = [experiment.domain for experiment in sweep.settings.values()]
     if settings.reevaluate and all(domain.is_deterministic for domain in domains):
         names = dict.fromkeys(domain.name or domain.type for domain in domains)
         raise BadInput(

@@ -116,7 +116,7 @@ class Progress:
         self._lock = threading.Lock()
         self._last, self._pause = 0.0, _OFTEN
         self._begun = (time.monotonic(), sum(now.evaluations for now in known))
-        self._done = False
+        self._done = all(now.state == "finished" for now in known)
 
     def line(self, *, after: float, failed: int) -> str:
         """Returns a line, if the last one is long enough ago and work was left then.

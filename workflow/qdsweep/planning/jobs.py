@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qdsweep.config.cluster import Cluster
@@ -27,6 +28,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, Watch, read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
+from qdsweep.records.index import Index
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.status import Status, read_last_stop, read_status
@@ -65,7 +67,7 @@ def memory_mb(cluster: Cluster, run_dir: RunDir | None) -> int:
         run_dir: The run's folder, whose files record its last stop; None: not decided yet.
     """
     stops = 0
-    if run_dir is not None:
+    if run_dir is not None and run_dir.path.exists():
         stops = read_last_stop(run_dir.state).memory_stops
         killed_job = read_status(run_dir.state).killed_job
         if killed_job is not None:
@@ -177,6 +179,9 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
 _TRIGGERS = {"MTIME", "PARAMS", "INPUT"}
 
 _RUN = RunDir(Path())
+_OUTDATED = -1.0
+_TICK = 2_000_000_000
+"""Two changes of a folder within this time may have the same time [ns]."""
 _SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))
 
 
@@ -184,16 +189,16 @@ class Settled(NamedTuple):
     """The finished runs of a sweep that need no job, and those that need one.
 
     Attributes:
-        whole: The runs whose published files are those in `state/`.
+        whole: The runs whose published files are those in `state/` -> time of their summary [s].
         outdated: The runs with a published file of another size, which is published again.
     """
 
-    whole: frozenset[str] = frozenset()
+    whole: Mapping[str, float] = MappingProxyType({})
     outdated: frozenset[str] = frozenset()
 
 
 def settled(
-    runs: Mapping[str, Experiment], finished: Mapping[str, Status], results: Results
+    runs: Mapping[str, Experiment], finished: Mapping[str, Status], sweep: SweepDir
 ) -> Settled:
     """Compares the published files of runs that have reached their budget with those in `state/`.
 
@@ -203,20 +208,52 @@ def settled(
     Args:
         runs: Run id -> experiment.
         finished: The finished runs, from `read_finished`.
-        results: The folder results/.
+        sweep: The sweep's folder.
     """
-    runs_by: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for run, experiment in runs.items():
-        status = finished.get(run)
-        if status is not None and status.has_reached(experiment.budget):
-            runs_by[_is_whole(f"{results.runs}/{run}")].append(run)
-    return Settled(frozenset(runs_by[True]), frozenset(runs_by[False]))
+    folder = str(sweep.results.runs)
+    reached = [
+        run
+        for run, experiment in runs.items()
+        if run in finished and finished[run].has_reached(experiment.budget)
+    ]
+    if not reached:
+        return Settled()
+    seen: dict[str, float | None] = {}
+    before = time.time_ns() - _TICK
+
+    def read(run: str) -> float | None:
+        changed = _changes(f"{folder}/{run}")
+        seen[run], is_linked = _published(f"{folder}/{run}")
+        return seen[run] if is_linked and changed and max(changed[:2]) < before else None
+
+    index = Index[float](sweep.published, [1], lambda when: when, lambda when, _: when)
+    times = (
+        index.update(reached, lambda run: _changes(f"{folder}/{run}"), lambda new: map(read, new))
+        | seen
+    )
+    outdated = frozenset(run for run, when in times.items() if when == _OUTDATED)
+    whole = {run: when for run, when in times.items() if when is not None and when >= 0}
+    return Settled(whole, outdated)
 
 
-def _is_whole(run: str) -> bool | None:
-    """Returns whether all published files are those of `state/`; None where that is unknown.
+def _changes(run: str) -> list[int] | None:
+    """Returns the times of the last change of a run's folders and summary; None without one."""
+    stat = os.stat
+    try:
+        folders = [stat(folder).st_ctime_ns for folder in (run, f"{run}/state")]
+        return [*folders, stat(f"{run}/{_RUN.summary.name}").st_mtime_ns]
+    except OSError:
+        return None
+
+
+def _published(run: str) -> tuple[float | None, bool]:
+    """Returns the time of a run's summary, if all published files are those of `state/` [s].
 
     A hard link has the inode of its file, which a listing contains: no file is opened.
+
+    Returns:
+        The time, `_OUTDATED` if a file has another size, None where that is unknown. Whether all
+        are hard links, so that it holds until a name in the folders changes.
     """
     try:
         here, state = ({file.name: file for file in os.scandir(at)} for at in (run, f"{run}/state"))
@@ -228,13 +265,17 @@ def _is_whole(run: str) -> bool | None:
         ]
         # A changed list of metrics rewrites the one in state/, and the published one stays.
         config = here[_RUN.config.name]
-        if config.inode() != state[config.name].inode() and not config.stat().st_size:
-            return False
+        is_linked = config.inode() == state[config.name].inode()
+        if not is_linked and not config.stat().st_size:
+            return _OUTDATED, False
+        when = here[_RUN.summary.name].stat().st_mtime
     except (OSError, KeyError, ValueError):  # a file is missing
-        return None
+        return None, False
     if any(file.st_size != other.st_size for file, other in copies):
-        return False
-    return True if all(file.st_mtime >= other.st_mtime for file, other in copies) else None
+        return _OUTDATED, False
+    if any(file.st_mtime < other.st_mtime for file, other in copies):
+        return None, False
+    return when, is_linked and not copies
 
 
 def may_leave_out(workflow: Any, results: Results) -> bool:
@@ -259,9 +300,9 @@ def may_leave_out(workflow: Any, results: Results) -> bool:
     return not any(chosen) and triggers <= _TRIGGERS
 
 
-def left_out(workflow: Any, settled_runs: Settled, results: Results) -> frozenset[str]:
-    """Returns the runs that a start needs no job for."""
-    return settled_runs.whole if may_leave_out(workflow, results) else frozenset()
+def left_out(workflow: Any, settled_runs: Settled, results: Results) -> Mapping[str, float]:
+    """Returns the runs that a start needs no job for -> the time of their summary [s]."""
+    return settled_runs.whole if may_leave_out(workflow, results) else {}
 
 
 # The rules whose jobs compute runs; in a module of another workflow they have a prefix.

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
+from snakemake import persistence
 from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
@@ -23,9 +24,12 @@ from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.progress import LARGE
 from qdsweep.records.sums import withdraw
 from qdsweep.versions import __version__
 
+_SUMMARY = re.compile(r"(^|/)runs/[^/]+/summary\.json$")
+_Records = getattr(persistence, "PersistenceBase", None) or persistence.Persistence
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 
 
@@ -161,7 +165,7 @@ def set_slurm_options(workflow: Any) -> None:
     """
     execute = workflow.execute
 
-    def execute_with(*, executor_settings: Any, **others: Any) -> Any:
+    def execute_with(*, executor_plugin: Any, executor_settings: Any, **others: Any) -> Any:
         if hasattr(executor_settings, "no_requeue"):
             defaults = type(executor_settings)()
             typed = {word.partition("=")[0] for word in sys.argv}
@@ -170,9 +174,34 @@ def set_slurm_options(workflow: Any) -> None:
                 if is_default and f"--slurm-{name.replace('_', '-')}" not in typed:
                     setattr(executor_settings, name, value)
             executor_settings.requeue &= not executor_settings.no_requeue
+        workflow._executor_plugin = executor_plugin  # as `execute` does
+        for rule in workflow.rules:
+            _call_once(rule.resources)
+        others["executor_plugin"] = executor_plugin
         return execute(executor_settings=executor_settings, **others)
 
     workflow.execute = execute_with
+
+
+_CALLED_ONCE: list[Callable[..., Any]] = []
+
+
+def called_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a function of a rule's resource whose value is known once the executor is.
+
+    Snakemake calls functions for each job, which took a tenth of a start of 10,000 runs. Without an
+    argument the function returns the value of all jobs, None if they differ.
+    """
+    _CALLED_ONCE.append(function)
+    return function
+
+
+def _call_once(resources: Any) -> None:
+    """Replaces such functions in the resources of a rule by their values."""
+    for name, resource in list(resources.items()):
+        for function in _CALLED_ONCE:
+            if resource == function and (value := function()) is not None:
+                resources[name] = value
 
 
 def share_outputs() -> None:
@@ -203,6 +232,39 @@ def share_outputs() -> None:
 
     Job.remove_existing_output, Job.postprocess = remove_unless_own, postprocess_by_owner
     Job.cleanup = cleanup_by_owner
+
+
+def record_few_inputs() -> None:
+    """Keeps the runs out of Snakemake's records of tables, which each name all inputs.
+
+    The tables of 100,000 runs had 300 MB of records, which each start read. Their param `plan`
+    changes with the runs, and a start lists only runs that the tables do not have yet.
+    """
+    finished, changed = _Records.finished, _Records._input_changed
+
+    def is_of_tables(job: Job) -> bool:
+        return is_own(job.rule.shellcmd) and job.rule.name.endswith("aggregate")  # or a prefix
+
+    def others(files: Iterable[str]) -> list[str]:
+        return sorted(file for file in files if not _SUMMARY.search(file))
+
+    async def finished_with_few(records: Any, job: Job) -> None:
+        inputs = job.input
+        if is_of_tables(job) and len(inputs) > LARGE:
+            job.input = others(inputs)
+            records._input.cache_clear()
+        try:
+            await finished(records, job)
+        finally:
+            job.input = inputs
+
+    def changed_but_for_runs(records: Any, job: Job, file: Any = None) -> bool:
+        if not is_of_tables(job):
+            return bool(changed(records, job, file=file))
+        recorded = records.input(file)
+        return recorded is not None and others(recorded) != others(job.input)
+
+    _Records.finished, _Records._input_changed = finished_with_few, changed_but_for_runs
 
 
 def silent_slurm(seconds: float = 8) -> str:
@@ -259,6 +321,7 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
 
         _call(workflow, "onstart", lambda own: (at_start, own))
         share_outputs()
+        record_few_inputs()
         if workflow.is_main_process:
             stop_useless_attempts()
             _call(workflow, "onerror", lambda own: (own, partial(report, workflow)))

@@ -6,6 +6,7 @@ It includes the cost of a change in the user's code: finished runs that are comp
 import functools
 import json
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from qdsweep.records.sources import changed_files, kept_code, replaced
 from qdsweep.records.status import COMPUTED, read_status
 from qdsweep.sweep.groups import UNGROUPED
 from qdsweep.sweep.ids import decisive
-from qdsweep.sweep.runs import Row, Sweep
+from qdsweep.sweep.runs import Row, Sweep, by_setting
 from qdsweep.text import duration, plural
 
 
@@ -52,9 +53,11 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
     code = functools.cache(read_source)
     changes = {}
     before: dict[str, str] | None = None
-    for run, experiment in (sweep.runs | confirming.runs).items():
+    runs = sweep.runs | confirming.runs
+    own = [alike for alike in by_setting(runs) if next(iter(alike.values())).plugins]
+    for run, experiment in chain.from_iterable(alike.items() for alike in own):
         targets = tuple(experiment.plugins)
-        if not targets or read_status(results.run(run).state).status:
+        if read_status(results.run(run).state).status:
             continue
         kept = replaced(experiment, results, code)
         if kept is not None:

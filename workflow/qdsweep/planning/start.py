@@ -171,7 +171,7 @@ class Start:
     @cached_property
     def settled(self) -> Settled:
         """The finished runs that need no job, and those that need one."""
-        return settled(self.runs, self.finished, self.results)
+        return settled(self.runs, self.finished, self.folder)
 
     @cached_property
     def unsettled(self) -> dict[str, Experiment]:
@@ -237,7 +237,7 @@ class Start:
 
     def check_fit(self, cluster: str) -> None:
         """Refuses more workers than a run has solutions at a time."""
-        check_fit(self.clusters[cluster], cluster, self.sweep.runs)
+        check_fit(self.clusters[cluster], cluster, self.sweep.settings)
 
     def check_packages(self) -> None:
         """Refuses runs that need a package which is not installed here."""

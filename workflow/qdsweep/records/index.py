@@ -47,28 +47,26 @@ class Index(Generic[Entry]):
         self,
         runs: Iterable[str],
         key_of: Callable[[str], Key | None],
-        read: Callable[[str], Entry | None],
+        read: Callable[[list[str]], Iterable[Entry | None]],
     ) -> dict[str, Entry]:
         """Returns the entry of each run; a run whose key has changed is read again.
 
         Args:
             runs: Run ids.
             key_of: Returns all that the entry of a run depends on; None: the run has no entry.
-            read: Reads the entry of a run; None: it has none.
+            read: Reads the entry of each of some runs; None: it has none.
         """
         before = self._read()
+        keys = {run: key for run in runs if (key := key_of(run)) is not None}
+        changed = [run for run, key in keys.items() if run not in before or before[run][0] != key]
+        fresh = dict(zip(changed, read(changed), strict=True))
         now: Keyed[Entry] = {}
-        for run in runs:
-            key, known = key_of(run), before.get(run)
-            if key is None:
-                continue
-            if known is None or known[0] != key:
-                entry = read(run)
-                if entry is None:
-                    continue
-                known = key, entry
-            now[run] = known
-        if len(now) != len(before) or any(before.get(run) is not now[run] for run in now):
+        for run, key in keys.items():
+            if run not in fresh:
+                now[run] = before[run]
+            elif (entry := fresh[run]) is not None:
+                now[run] = key, entry
+        if len(now) != len(before) or any(entry is not None for entry in fresh.values()):
             self._write(now)
         return {run: entry for run, (_, entry) in now.items()}
 
@@ -84,7 +82,7 @@ class Index(Generic[Entry]):
             arrays = read_arrays(self.path)  # it compares checksums
             numbers = arrays["numbers"]
             with _without_collections():
-                about = json.loads(arrays["about"].tobytes())
+                about = json.loads(str(arrays.pop("about"), "utf-8"))
                 if about["form"] != self.form:
                     return {}
                 runs = {run: (key, self.load(data, take)) for run, key, data in about["runs"]}
@@ -102,11 +100,16 @@ class Index(Generic[Entry]):
             return len(array)
 
         with _without_collections():
-            rows = [(run, key, self.dump(entry)) for run, (key, entry) in runs.items()]
-            about = json.dumps({"form": self.form, "runs": rows}, default=length_of)
+            # Run by run, which takes less memory than one JSON text.
+            rows = b", ".join(
+                json.dumps([run, key, self.dump(entry)], default=length_of).encode()
+                for run, (key, entry) in runs.items()
+            )
         # The sweep may have no folder yet, or one of another user.
         with suppress(OSError), atomic(self.path) as file:
-            text = np.frombuffer(about.encode(), np.uint8)
+            about = b'{"form": %b, "runs": [%b]}' % (json.dumps(self.form).encode(), rows)
+            del rows
+            text = np.frombuffer(about, np.uint8)
             np.savez(file, about=text, numbers=np.concatenate(arrays))
 
 

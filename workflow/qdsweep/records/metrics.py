@@ -146,12 +146,14 @@ def read_metrics(path: Path) -> "pd.DataFrame":
     """
     require_as_written(path)
     table = read_csv(path, AGAIN)
+    kinds = {name: dtype.kind for name, dtype in table.dtypes.items()}
     for name in _FIRST:
-        if name not in table:
+        if name not in kinds:
             raise damaged(path, KeyError(name))
-        if table[name].dtype.kind not in "iuf":
+        if kinds[name] not in "iuf":
             raise damaged(path, ValueError(f"the column {name} has a value that is not a number"))
-    return table.assign(**{name: math.nan for name in COLUMNS if name not in table})
+    lacking = {name: math.nan for name in COLUMNS if name not in kinds}
+    return table.assign(**lacking) if lacking else table
 
 
 def _text(value: float | int | None) -> str:

@@ -190,6 +190,8 @@ class SweepDir(Folder):
     """Pictures that take long to make, by the digest of all that they depend on."""
     finished = Entry(".finished.npz")
     """The index of its finished runs, in a large sweep."""
+    published = Entry(".published.npz")
+    """The index of those whose published files are hard links to those in `state/`."""
     color_limits = Entry(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
     report = Entry("report.html")

@@ -40,9 +40,20 @@ def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
         path=sweep.finished,
         form=[1, *Status.__dataclass_fields__],
         dump=lambda status: [*vars(status).values()],
-        load=lambda values, _: Status(*values),
+        load=lambda values, _: _known(values),
     )
-    return index.update(runs, partial(_key, folder), lambda run: _finished(sweep.results.run(run)))
+    return index.update(
+        runs,
+        partial(_key, folder),
+        lambda changed: (_finished(sweep.results.run(run)) for run in changed),
+    )
+
+
+def _known(values: list[Any]) -> Status:
+    """Returns the status of these values; its constructor takes three times as long."""
+    status = object.__new__(Status)
+    vars(status).update(zip(Status.__dataclass_fields__, values, strict=True))
+    return status
 
 
 def _key(folder: str, run: str) -> list[int] | None:
@@ -102,6 +113,8 @@ class Standing:
     @property
     def cause(self) -> str:
         """The note in short: without parentheses, such as the one with the line of code."""
+        if not self.note:
+            return ""
         return re.sub(r" \([^)]*\)", "", _CODE.sub("", self.note))
 
     @property
@@ -173,6 +186,8 @@ def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None
         run: Its planned budget and group.
         alive: Whether it is being computed; None: its lock is asked.
     """
+    if not run_dir.path.exists():
+        return Standing(run)
     files = run_dir.state
     if alive is None:
         alive = is_alive(files.lock)
@@ -264,6 +279,9 @@ def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None
     Returns:
         Run id -> core-seconds, None where no run of that unit has started.
     """
+    own = {now.run.id: now.core_seconds_left for now in standings}
+    if None not in own.values():
+        return own
     spent: dict[Any, tuple[float, int]] = {}
     for now in standings:
         if now.core_seconds:

@@ -23,7 +23,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import naming
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import COMPUTED, read_status
-from qdsweep.sweep.ids import Identity, identify
+from qdsweep.sweep.ids import Identity, identify, identify_seeds
 
 # Gives the source of a `module:Class`, at one time.
 Code = Callable[[str], bytes]
@@ -89,7 +89,15 @@ def identities(
         results: The folder results/.
         code: The user's code that it means.
     """
-    yield identify(experiment, lambda target: code_hash(code(target)))
+    for of_seed in _identities(experiment, results, code):
+        yield of_seed(experiment.seed)
+
+
+def _identities(
+    experiment: Experiment, results: Results, code: Code
+) -> Iterator[Callable[[int], Identity]]:
+    """Yields them as functions of the seed."""
+    yield identify_seeds(experiment, lambda target: code_hash(code(target)))
     targets = experiment.plugins
     if not targets:
         return
@@ -98,7 +106,7 @@ def identities(
         for hashes in () if changed(targets, files, code) else _hashes(targets, files):
             if hashes not in seen:
                 seen.append(hashes)
-                yield identify(experiment, hashes.__getitem__)
+                yield identify_seeds(experiment, hashes.__getitem__)
 
 
 def _kept_codes(targets: Iterable[str], results: Results) -> Iterator[tuple[Path, Code]]:
@@ -116,18 +124,42 @@ def _hashes(targets: Iterable[str], code: Code) -> Iterator[dict[str, str]]:
 
 
 def finder(results: Results) -> Callable[[Experiment], str]:
-    """Returns a quick `find_run` for many experiments, which reads the user's code once."""
+    """Returns a quick `find_run` for many experiments.
+
+    It reads the user's code once, and copies of an experiment with other seeds cost little.
+    """
     code = functools.cache(read_source)
-    return lambda experiment: find_run(experiment, results, code)
+    settings: dict[tuple[int, ...], tuple[Experiment, Callable[[int], str]]] = {}
+
+    def find(experiment: Experiment) -> str:
+        key = experiment.setting  # valid as long as its first experiment is kept
+        if key not in settings:
+            settings[key] = experiment, _find_seeds(experiment, results, code)
+        return settings[key][1](experiment.seed)
+
+    return find
 
 
-def find_run(experiment: Experiment, results: Results, code: Code = read_source) -> str:
+def find_run(experiment: Experiment, results: Results) -> str:
     """Returns the id of an experiment's run: the one that results/ has, or else the current one."""
-    known = identities(experiment, results, code)
-    now = next(known).id
-    if not experiment.plugins or results.run(now).state.path.exists():
-        return now
-    return next((old.id for old in known if results.run(old.id).state.path.exists()), now)
+    return _find_seeds(experiment, results, read_source)(experiment.seed)
+
+
+def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callable[[int], str]:
+    """Returns the ids of an experiment's runs by their seed; see `find_run`."""
+    known = _identities(experiment, results, code)
+    now = next(known)
+    older = functools.cache(lambda: [*known])
+    has_own = bool(experiment.plugins)
+
+    def find(seed: int) -> str:
+        run = now(seed).id
+        if not has_own or results.run(run).state.path.exists():
+            return run
+        ids = (old(seed).id for old in older())
+        return next((old for old in ids if results.run(old).state.path.exists()), run)
+
+    return find
 
 
 def replaced(experiment: Experiment, results: Results, code: Code) -> Path | None:

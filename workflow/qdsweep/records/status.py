@@ -73,9 +73,9 @@ class Status:
 def read_status(state: StateDir) -> Status:
     """Reads the status of a run."""
     file = state.status
-    data = read_json_if_whole(file)
-    if not data and not file.exists():  # of most runs, when a sweep starts
+    if not file.exists():  # of most runs, when a sweep starts
         return Status()
+    data = read_json_if_whole(file)
     try:
         names = (*(metric.name for metric in CURVES), *data.get("own_metrics", ()))
         return Status(

@@ -41,7 +41,7 @@ Hash = Callable[[str], str]
 
 
 def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, Any]:
-    """Returns all data that decide a run's result. The fingerprint is computed from them."""
+    """Returns all data that decide a run's result. Its fingerprint is their hash."""
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
     )
@@ -83,24 +83,34 @@ def _first_batch(
     return {"algorithm": {**part, "emitters": emitters}}
 
 
-def fingerprint(experiment: Experiment, source: Hash = source_hash) -> str:
-    """Returns the SHA-256 of the canonical experiment, without its budget [hex]."""
-    text = json.dumps(decisive(experiment, source), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def identify(experiment: Experiment, source: Hash = source_hash) -> Identity:
     """Returns the identity of an experiment's run.
 
-    Its id is `DOMAIN-ALGORITHM-sSEED-HASH`, with only the characters `[A-Za-z0-9_.-]`.
+    Its id is `DOMAIN-ALGORITHM-sSEED-HASH`, with only the characters `[A-Za-z0-9_.-]`. The hash is
+    the start of the SHA-256 of the canonical experiment, without its budget.
 
     Args:
         experiment: The experiment.
         source: Returns the hash of the user's code, by default in its current state.
     """
-    full = fingerprint(experiment, source)
-    name = f"{experiment.domain.name}-{experiment.algorithm.name}-s{experiment.seed}"
-    return Identity(f"{name}-{full[:10]}", full)
+    return identify_seeds(experiment, source)(experiment.seed)
+
+
+def identify_seeds(experiment: Experiment, source: Hash) -> Callable[[int], Identity]:
+    """Returns the identities of an experiment's runs by their seed; see `identify`."""
+    part = decisive(experiment, source)
+    default = Experiment.model_fields["seed"].default
+
+    def identity(seed: int) -> Identity:
+        part["seed"] = seed
+        if seed == default:
+            del part["seed"]
+        text = json.dumps(part, sort_keys=True, separators=(",", ":"))
+        full = hashlib.sha256(text.encode()).hexdigest()
+        name = f"{experiment.domain.name}-{experiment.algorithm.name}-s{seed}"
+        return Identity(f"{name}-{full[:10]}", full)
+
+    return identity
 
 
 def run_id(experiment: Experiment) -> str:

@@ -5,12 +5,13 @@ The key `exclude: ["NAME=VALUE,..."]` removes rows.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.compose import compose
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import SEEDS, Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.imported import ImportedRun
 from qdsweep.config.keys import column_of
@@ -96,7 +97,12 @@ class Sweep:
     imported: tuple[ImportedRun, ...] = ()
     """External runs, which tables and figures show together with the sweep's runs."""
 
-    @property
+    @cached_property
+    def settings(self) -> dict[str, Experiment]:
+        """The first run of each setting."""
+        return dict(next(iter(alike.items())) for alike in by_setting(self.runs))
+
+    @cached_property
     def texts(self) -> list[dict[str, str]]:
         """The swept values of each row, in the form that a user types."""
         return [
@@ -162,6 +168,14 @@ class Sweep:
         return {name: title for name, title in titles.items() if title}
 
 
+def by_setting(runs: Mapping[str, Experiment]) -> list[dict[str, Experiment]]:
+    """Returns the runs of each setting, which differ only in the seed."""
+    settings: dict[tuple[int, ...], dict[str, Experiment]] = {}
+    for run, experiment in runs.items():
+        settings.setdefault(experiment.setting, {})[run] = experiment
+    return list(settings.values())
+
+
 def table_of_runs(
     experiment: str | Mapping[str, Any],
     sweep: str,
@@ -187,14 +201,21 @@ def table_of_runs(
     table = expand(sweep, directory, draw) if has_sources else Table((), [()])
     require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: a table of runs")
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
+    at = table.names.index("seed") if "seed" in table.names else len(table.names)
+    alike: dict[tuple[str, ...], Experiment] = {}  # of each setting, the first row's
     rows = []
     for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
         keys = {name: value for name, value in values.items() if name not in unset}
         where = f"sweep, row {place + 1}"
+        seed, cells = values.get("seed"), table.rows[place]
+        setting = cells[:at] + cells[at + 1 :]
         try:
-            composed = compose(experiment, keys, source=where)
+            if setting in alike and type(seed) is int and seed in SEEDS:
+                composed = alike[setting].model_copy(update={"seed": seed})
+            else:
+                composed = alike[setting] = compose(experiment, keys, source=where)
         except BadInput as error:
             lines = [
                 table.line_of(*cell)

@@ -142,8 +142,8 @@ def test_runs_with_other_evaluations_meet_where_both_have_values():
     fast = Curve(np.array([15, 25]), {"qd_score": np.array([5.0, 6.0])})
     grid = common_grid([slow, fast])
     assert list(grid) == [20, 25]  # from the later start to the earlier end
-    assert list(slow.at(grid, "qd_score")) == [2.0, 2.0]  # never a later value
-    assert list(fast.at(grid, "qd_score")) == [5.0, 6.0]
+    scores = [curve.at(grid, "evaluations", ["qd_score"])["qd_score"] for curve in (slow, fast)]
+    assert [list(score) for score in scores] == [[2.0, 2.0], [5.0, 6.0]]  # never a later value
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,14 @@
 """The stage aggregate: runs.tsv, summary.csv, table.*, curves.csv and tables/ of a sweep."""
 
 import csv
+import functools
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,10 +36,11 @@ from qdsweep.analysis.tables.runs import (
 )
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.experiment import BUDGETS
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import atomic, write_csv
-from qdsweep.metrics import RECORDED, curves_of
-from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.host.process import die_with_parent
+from qdsweep.metrics import RECORDED, Metric, curves_of
+from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, Row, read_plan
 
 if TYPE_CHECKING:
@@ -44,23 +53,31 @@ _INTEGERS = (
 )
 _MISSING = Result({"status": "missing"}, None)
 
+# Number of runs for each process that reads them; such a process takes a second to start.
+_SHARE = 500
+# Time between two lines on the progress [s].
+_QUIET_SECONDS = 10.0
 
-def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
+Source = tuple[RunFiles, list[Row]]
+
+
+def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: int = 1) -> None:
     """Writes the tables of a sweep.
 
     A row of the sweep is reported at its own budget, even if its run went further. A run that
     is missing or has not reached the budget keeps its row, without results, and enters no mean.
-    Only runs whose files have changed since the last time are read.
+    Only runs whose files have changed since the last time are read, by at most `cores` processes.
 
     Raises:
         BadInput: There is no plan.json, it gives names to what the sweep does not have, or none of
             its runs has any result.
+        QdsweepError: A process that reads runs was killed.
     """
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
     names = group_names(plan)
     _write_runs(plan, sweep.runs)
-    results = read_runs(plan, sweep, runs_dir, partial=partial)
+    results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
     if not any(result.curve for result in results):
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
@@ -68,12 +85,12 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
         )
     summary = summary_of(plan, results)
     write_csv(summary, sweep.summary)
-    curves, by_seed = _curves(plan, results)
+    curves, by_seed = _curves(plan, results, by_seed=plan.figures.band in OF_SEEDS)
     write_csv(curves, sweep.curves)
-    if plan.figures.band in OF_SEEDS:
-        write_csv(by_seed, sweep.seed_curves)
-    else:
+    if by_seed is None:
         sweep.seed_curves.unlink(missing_ok=True)
+    else:
+        write_csv(by_seed, sweep.seed_curves)
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     sheet = group_sheet(*dressed)
@@ -104,7 +121,7 @@ def _write_runs(plan: Plan, path: Path) -> None:
 
 
 def read_runs(
-    plan: Plan, sweep: SweepDir, runs_dir: Path, *, partial: bool = False
+    plan: Plan, sweep: SweepDir, runs_dir: Path, *, partial: bool = False, cores: int = 1
 ) -> list[Result]:
     """Returns the result of every row; a run is read once, and only if its files have changed."""
     rows_of: dict[str, list[Row]] = {}
@@ -114,10 +131,54 @@ def read_runs(
     results = result_index(sweep, plan.metrics).update(
         (run for run in rows_of if files[run].summary.exists()),
         lambda run: key_of(files[run], rows_of[run], partial=partial),
-        lambda run: read_results(files[run], rows_of[run], partial=partial, metrics=plan.metrics),
+        lambda runs: _read_all(
+            [(files[run], rows_of[run]) for run in runs], partial, plan.metrics, cores
+        ),
     )
     waiting = {run: iter(results_of_run) for run, results_of_run in results.items()}
     return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
+
+
+def _read_all(
+    sources: Sequence[Source], partial: bool, metrics: tuple[Metric, ...], cores: int
+) -> Iterator[list[Result]]:
+    """Yields the results of each run, and prints the progress to the terminal.
+
+    The processes are no forks, because the lock of the stage has a thread.
+    """
+    read = functools.partial(_read, partial, metrics)
+    processes = min(cores, len(sources) // _SHARE)
+    if processes < 2:
+        yield from _announced(map(read, sources), len(sources))
+        return
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(processes, context, _begin, (os.getpid(),)) as pool:
+            yield from _announced(pool.map(read, sources, chunksize=100), len(sources))
+    except BrokenProcessPool:
+        raise QdsweepError(
+            "a process that reads runs was killed, perhaps because the memory was full; repeat the"
+            " same command"
+        ) from None
+
+
+def _begin(parent: int) -> None:
+    """Leaves Ctrl-C to the process of the stage, and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(signal.SIGKILL, parent)
+
+
+def _read(partial: bool, metrics: tuple[Metric, ...], source: Source) -> list[Result]:
+    return read_results(*source, partial=partial, metrics=metrics)
+
+
+def _announced(results: Iterator[list[Result]], total: int) -> Iterator[list[Result]]:
+    printed = time.monotonic()
+    for number, result in enumerate(results, 1):
+        yield result
+        if time.monotonic() - printed >= _QUIET_SECONDS:
+            printed = time.monotonic()
+            print(f"qdsweep: {number:,} of {total:,} runs are read", flush=True)
 
 
 def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
@@ -137,8 +198,10 @@ def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     return pd.DataFrame(records).astype(dict.fromkeys(_INTEGERS, "Int64"))
 
 
-def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """Returns mean and standard error of each group on its own grid, and its runs.
+def _curves(
+    plan: Plan, results: list[Result], *, by_seed: bool
+) -> tuple["pd.DataFrame", "pd.DataFrame | None"]:
+    """Returns mean and standard error of each group on its own grid; where `by_seed`, its runs.
 
     The grid counts the unit of the budget, evaluations or environment steps, so runs are compared
     at equal cost. The table has the mean of the other count.
@@ -151,7 +214,9 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
     for row, result in zip(plan.rows, results, strict=True):
         if result.curve is not None:
             by_group.setdefault(row.group, {}).setdefault(row.run, result.curve)
-    tables, runs, over = [], [], plan.counted
+    tables: list[pd.DataFrame] = []
+    runs: list[pd.DataFrame] = []
+    over = plan.counted
     for group, rows in plan.groups.items():
         members = list(by_group.get(group, {}).values())
         if not members:
@@ -159,8 +224,7 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
         grid = common_grid(members, over)
         drawn = [metric.name for metric in curves_of(plan.metrics)]
         own = {
-            run: {name: curve.at(grid, name, over) for name in ("evaluations", *drawn, *PLACES)}
-            | {over: grid}
+            run: curve.at(grid, over, ("evaluations", *drawn, *PLACES)) | {over: grid}
             for run, curve in by_group[group].items()
         }
         of_all = {name: np.stack([run[name] for run in own.values()]) for name in (*drawn, *PLACES)}
@@ -176,20 +240,30 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
         # Wall time since the start, without pauses between attempts [s].
         for name in ("steps", "seconds", "core_seconds"):
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)
-        runs += [pd.DataFrame({"group": group, "id": run, **values}) for run, values in own.items()]
+        if by_seed:
+            seeds = [{"group": group, "id": run, **values} for run, values in own.items()]
+            runs += map(pd.DataFrame, seeds)
         tables.append(pd.DataFrame(columns))
-    return pd.concat(tables, ignore_index=True), pd.concat(runs, ignore_index=True)
+    every = pd.concat(runs, ignore_index=True) if by_seed else None
+    return pd.concat(tables, ignore_index=True), every
 
 
-def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
-    """Collects the runs of a sweep into tables; `partial`: those that are not finished, too.
+def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: int = 1) -> None:
+    """Collects the runs of a sweep into tables.
+
+    Args:
+        sweep_dir: The sweep's folder.
+        runs_dir: The folder of all runs.
+        partial: Also of those that are not finished.
+        cores: How many processes may read the runs of a large sweep.
 
     Raises:
         BadInput: A file is missing or damaged, or there is no run.
+        QdsweepError: A process that reads runs was killed.
     """
     if partial:
         _take_snapshots(sweep_dir, runs_dir)
-    aggregate(sweep_dir, runs_dir, partial=partial)
+    aggregate(sweep_dir, runs_dir, partial=partial, cores=cores)
     write_timing(sweep_dir, runs_dir)
     write_published(sweep_dir)
 

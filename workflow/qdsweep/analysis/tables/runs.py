@@ -1,7 +1,7 @@
 """One run's results at the budgets of a sweep's rows: its metrics, cut there and thinned."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,15 +48,19 @@ class Curve:
         """Returns `evaluations`, or one of the values."""
         return self.evaluations if name == "evaluations" else self.values[name]
 
-    def at(self, places: np.ndarray, name: str, over: str = "evaluations") -> np.ndarray:
-        """Returns the last value known at each place of `over`, never one reached later."""
+    def at(self, places: np.ndarray, over: str, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Returns the last values known at each place of `over`, never any reached later."""
         last = np.searchsorted(self.along(over), places, side="right") - 1
-        return self.along(name)[last]
+        return {name: self.along(name)[last] for name in names}
+
+
+# Name of a column of metrics.csv -> ``(n,)`` its values.
+Columns = dict[str, np.ndarray]
 
 
 def curve_metrics(
     files: RunFiles, archive_type: str, metrics: tuple[Metric, ...] = METRICS
-) -> "pd.DataFrame":
+) -> Columns:
     """Reads metrics.csv as tables and curves need it.
 
     An unstructured archive has no cells, so its coverage and QD score per cell (pyribs gives 1 and
@@ -65,40 +69,48 @@ def curve_metrics(
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
     """
+    table = read_metrics(files.metrics)
+    # Plain arrays: in a sweep of 100,000 runs, most of the time was that of pandas' indexing.
+    columns = {name: column.to_numpy() for name, column in table.items()}
+    empty = np.full(len(table), np.nan)
+    if ARCHIVES[archive_type].cells is None:
+        columns |= {m.name: empty for m in metrics if m.recorded and m.needs_cells}
+    for own in (metric.name for metric in metrics if metric.function):
+        columns[own] = _numbers(table[own]) if own in table else empty
+    return columns
+
+
+def _numbers(column: "pd.Series") -> np.ndarray:
+    """Returns a column of the user's metrics as floats; what is not a number is empty."""
     import pandas as pd
 
-    table = read_metrics(files.metrics)
-    if ARCHIVES[archive_type].cells is None:
-        table[[m.name for m in metrics if m.recorded and m.needs_cells]] = np.nan
-    for own in (metric.name for metric in metrics if metric.function):
-        there = table[own] if own in table else pd.Series(np.nan, table.index)
-        table[own] = pd.to_numeric(there, errors="coerce").astype(float)
-    return table
+    return pd.to_numeric(column, errors="coerce").to_numpy(float)
 
 
-def is_timed(metrics: "pd.DataFrame") -> bool:
+def is_timed(metrics: Columns) -> bool:
     """Returns whether the time of the iterations is known; it is not for imported runs."""
-    return bool(metrics[list(SECONDS)].notna().any(axis=None))
+    return not all(np.isnan(metrics[name]).all() for name in SECONDS)
 
 
-def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
+def own_seconds(metrics: Columns) -> np.ndarray:
     """Returns the time of the user's metrics in each iteration, 0 where there are none [s]."""
     if OWN_SECONDS not in metrics:
-        return np.zeros(len(metrics))
-    return np.nan_to_num(metrics[OWN_SECONDS].to_numpy(float))
+        return np.zeros(len(metrics["iteration"]))
+    return np.nan_to_num(metrics[OWN_SECONDS].astype(float))
 
 
-def budget_row(metrics: "pd.DataFrame", row: Row) -> int | None:
+def budget_row(metrics: Columns, row: Row) -> int | None:
     """Returns the position of the metrics at a row's budget, None if it is not reached."""
-    position = len(metrics) - 1
+    length = len(metrics["iteration"])
+    position = length - 1
     for unit in BUDGETS:
         amount = getattr(row, unit)
         if amount is not None:
             position = int(np.searchsorted(metrics[column_of(unit)], amount))
-    return position if 0 <= position < len(metrics) else None
+    return position if 0 <= position < length else None
 
 
-def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
+def qd_auc(metrics: Columns, position: int) -> float:
     """Returns the area under the QD score over evaluations, divided by the evaluations.
 
     That is the mean QD score while the budget was spent, in the QD score's own unit. The area is
@@ -109,14 +121,14 @@ def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
     half the score's mean gain per iteration. pyribs and QDax have no such metric.
     """
     evaluations, scores = (
-        np.concatenate([[0.0], metrics[name].to_numpy(float)[: position + 1]])
+        np.concatenate([[0.0], metrics[name][: position + 1]])
         for name in ("evaluations", "qd_score")
     )
     return float(np.trapezoid(scores, evaluations) / evaluations[-1])
 
 
 def thin_curve(
-    metrics: "pd.DataFrame",
+    metrics: Columns,
     position: int,
     measured: tuple[Metric, ...] = METRICS,
     workers: int = 1,
@@ -124,12 +136,11 @@ def thin_curve(
     """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
     places = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
     names = (metric.name for metric in curves_of(measured))
-    columns = {name: metrics[name].to_numpy(float)[places] for name in names}
-    seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
-    columns["steps"] = metrics["steps"].to_numpy(float)[places]
+    columns = {name: metrics[name][places].astype(float, copy=False) for name in (*names, "steps")}
+    seconds = sum(metrics[name] for name in SECONDS) + own_seconds(metrics)
     columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[places]
     columns["core_seconds"] = workers * columns["seconds"]
-    return Curve(metrics["evaluations"].to_numpy()[places], columns)
+    return Curve(metrics["evaluations"][places], columns)
 
 
 def common_grid(curves: list[Curve], over: str = "evaluations") -> np.ndarray:
@@ -213,7 +224,7 @@ def read_results(
 
 
 def _result(
-    table: "pd.DataFrame",
+    table: Columns,
     metrics: tuple[Metric, ...],
     row: Row,
     about: dict[str, Any],
@@ -222,11 +233,14 @@ def _result(
 ) -> Result:
     position, status = budget_row(table, row), "finished"
     if position is None:
-        if not partial or table.empty:
+        position, status = len(table["iteration"]) - 1, "partial"
+        if not partial or position < 0:
             return Result(about, None)
-        position, status = len(table) - 1, "partial"
-    state = {m.name: table[m.name].iat[position].item() for m in metrics if m.recorded}
-    seconds = {name: float(table[name].iloc[: position + 1].sum()) for name in SECONDS}
+    state = {m.name: table[m.name][position].item() for m in metrics if m.recorded}
+    *seconds_of, compiled = (
+        float(np.nansum(table[name][: position + 1])) for name in (*SECONDS, COMPILE)
+    )
+    seconds = dict(zip(SECONDS, seconds_of, strict=True))
     wall = sum(seconds.values()) + float(own_seconds(table)[: position + 1].sum())
     if not is_timed(table):
         wall, seconds = math.nan, dict.fromkeys(SECONDS, math.nan)
@@ -239,7 +253,7 @@ def _result(
         # 1: an archive full of elites with the highest objective that there is.
         "qd_score_fraction": state[NORM_QD_SCORE] / width,
         **seconds,
-        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where it is unknown
+        COMPILE: compiled,  # 0 where it is unknown
         "wall_seconds": wall,
         "core_seconds": wall * workers,
     }
