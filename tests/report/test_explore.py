@@ -508,11 +508,14 @@ def test_a_report_shows_fewer_runs_of_large_archives(reported, monkeypatch):
 
 def test_groups_of_several_sweeps_are_tested_below_the_maps(reader, reported):
     results = reported.parents[1]
-    compute_sweep(results, {**LANDER, "seed": 2}, "::: algorithm map_elites cma_mae", name="other")
+    compute_sweep(results, LANDER, "::: algorithm map_elites cma_mae ::: seed 2 3 4", name="other")
     with served("tiny", "other", cwd=results.parent) as started:
         page = reader(served=started)
         labels = page.locator("figcaption b").all_inner_texts()
-        assert labels == ["MAP-Elites, seed 1", "MAP-Elites, seed 2", "CMA-MAE, seed 2"]
+        assert labels == [
+            *(f"MAP-Elites, seed {seed}" for seed in (1, 2, 3, 4)),
+            *(f"CMA-MAE, seed {seed}" for seed in (2, 3, 4)),
+        ]
         page.locator(".tests table").wait_for()
         head = page.locator(".tests tr").first.inner_text()
         assert "Difference" in head and "Holm" in head

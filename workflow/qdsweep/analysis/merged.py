@@ -152,7 +152,7 @@ def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> 
     """Yields the groups of a sweep with their finished runs; `rows` are those of plan.json."""
     finished: dict[str, list[dict[str, Any]]] = {}
     for row, about in zip(plan.rows, rows, strict=True):
-        if _is_finished(results.run(row.run), row):
+        if is_finished(results, row):
             finished.setdefault(row.group, []).append({**about, "values": dict(about["values"])})
     for members in finished.values():
         first = members[0]
@@ -161,8 +161,9 @@ def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> 
         yield _Group([plan.name], plan.experiment, experiment, settings, members)
 
 
-def _is_finished(run: RunDir, row: Row) -> bool:
-    """Returns whether a run has reached the budget of a row."""
+def is_finished(results: Results, row: Row) -> bool:
+    """Returns whether the run of a row has reached its budget."""
+    run = results.run(row.run)
     if row.imported or not run.summary.exists():
         return run.summary.exists()
     summary = read_json_if_whole(run.summary)

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from exploring import notes, served, unpack
-from in_process import compute_run
+from in_process import compute_run, compute_sweep
 from refusals import names_all, refused
 from support import TINY
 
@@ -17,7 +17,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.experiment import run as running
 from qdsweep.experiment.load import load
-from qdsweep.experiment.stop import Stop
+from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.paths import Results, RunDir
 
 CHANGES = {
@@ -162,6 +162,35 @@ def test_a_kill_and_a_resume_change_no_insertion(tmp_path, monkeypatch):
     for column in ("evaluations", "cell", "objective"):
         joined = np.concatenate([getattr(first, column), getattr(rest, column)])
         np.testing.assert_array_equal(joined, getattr(whole, column))
+
+
+def test_a_run_whose_budget_was_raised_is_not_finished(tmp_path, monkeypatch):
+    results = Results(tmp_path / "results")
+    compute_sweep(results.path, {**TINY, "iterations": 5}, "")
+    (shown,) = choose_runs(results, ["tiny"]).runs
+    plan = results.sweep("tiny").plan
+    about = json.loads(plan.read_text())
+    about["rows"][0]["iterations"] = 9
+    plan.write_text(json.dumps(about))
+    chosen = choose_runs(results, ["tiny"])
+    assert chosen.is_open and "0 of 1" in chosen.notes[0]
+    before = running.Recorder.after_iteration
+
+    def after_iteration(recorder, state, seconds):
+        before(recorder, state, seconds)
+        if state.iterations == 7:
+            raise Interrupted("Ctrl-C")
+
+    run, known = RunDir(shown.path), unpack(pack(open_run(shown.path)))
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(running.Recorder, "after_iteration", after_iteration)
+        running.compute(compose({**TINY, "iterations": 9}), run, Cluster(), Stop())
+    run.publish()
+    assert run.summary.exists(), "that of the first results"
+    stopped = open_run(shown.path)
+    assert index([shown])["runs"][0]["live"]
+    new = unpack(pack(stopped, int(known.evaluations[-1])))
+    assert len(known.evaluations) == 5 and len(new.evaluations) == 2
 
 
 def test_a_run_by_its_folder_is_followed(snapshots):

@@ -144,7 +144,6 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
         history = History(history.iteration[first:] - known, *new)
         evaluations = evaluations[known:]
     iterations = len(evaluations)
-    packed = b""
     for frames in THINNED:
         ends = np.arange(1, iterations + 1)
         if frames is not None:  # they are closest together at the start, where most happens

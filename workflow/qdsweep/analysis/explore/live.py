@@ -24,9 +24,11 @@ def open_run(path: Path) -> Run:
     Raises:
         BadInput: It cannot be shown, for a reason that the message states.
     """
-    files = RunDir(path)
-    is_finished = files.summary.exists() or not files.state.status.exists()
-    return load(path) if is_finished else LiveRun(path)
+    state = RunDir(path).state
+    # A run whose budget was raised keeps its first results until it is finished again.
+    status = read_json_if_whole(state.status).get("status", "finished")
+    is_new = state.status.exists() and not RunDir(path).summary.exists()
+    return LiveRun(path) if is_new or status != "finished" else load(path)
 
 
 def open_saved(path: str) -> Run:

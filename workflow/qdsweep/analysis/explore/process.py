@@ -5,6 +5,7 @@ its records. An empty line, or the next request, ends a film early. The module i
 after the CPU settings are made.
 """
 
+import functools
 import json
 import os
 import select
@@ -14,8 +15,6 @@ from typing import IO, Any
 
 from qdsweep.host.machine import apply_baseline
 from qdsweep.host.process import die_with_parent
-
-KEPT = 4  # runs in memory
 
 
 class Stopped(BaseException):
@@ -34,18 +33,27 @@ def main() -> None:
     import gymnasium  # noqa: F401 - the first film need not wait for it
 
     requests = open(0, "rb", buffering=0)  # noqa: SIM115 - `select` sees the rest
-    runs: dict[tuple[str, str], Any] = {}
     while line := requests.readline():
         if not line.isspace():
-            _answer(json.loads(line), runs, out)
+            _answer(json.loads(line), out)
 
 
-def _answer(request: dict[str, Any], runs: dict[tuple[str, str], Any], out: IO[bytes]) -> None:
+@functools.lru_cache(4)  # runs in memory
+def _load(path: str, digest: str) -> Any:
+    from qdsweep.errors import BadInput
+    from qdsweep.experiment.load import load
+
+    run = load(path)
+    if not run.summary["archive_digest"].startswith(digest):
+        raise BadInput(f"{path} has changed: load the page again")
+    return run
+
+
+def _answer(request: dict[str, Any], out: IO[bytes]) -> None:
     from qdsweep.analysis.explore.film import film
     from qdsweep.analysis.explore.live import LIVE, open_saved
     from qdsweep.elites.stream import note, record
-    from qdsweep.errors import BadInput, QdsweepError
-    from qdsweep.experiment.load import load
+    from qdsweep.errors import QdsweepError
 
     def write(content: bytes) -> None:
         out.write(content)
@@ -56,17 +64,10 @@ def _answer(request: dict[str, Any], runs: dict[tuple[str, str], Any], out: IO[b
             raise Stopped
         write(content)
 
-    key, is_complete = (request["run"], request["digest"]), False
+    path, digest, is_complete = request["run"], request["digest"], False
     write(note(number=request["number"], cell=request["cell"]))
     try:
-        if request["digest"] == LIVE:
-            run = open_saved(request["run"])
-        else:
-            run = runs[key] = runs.pop(key, None) or load(request["run"])
-            for oldest in list(runs)[:-KEPT]:
-                del runs[oldest]
-            if not run.summary["archive_digest"].startswith(request["digest"]):
-                raise BadInput(f"{request['run']} has changed: load the page again")
+        run = open_saved(path) if digest == LIVE else _load(path, digest)
         is_complete = film(run, request["cell"], send)
     except Stopped:
         pass

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qdsweep.analysis.legend import group_names, place_mark, sweep_marks
-from qdsweep.analysis.merged import merge
+from qdsweep.analysis.merged import is_finished, merge
 from qdsweep.config.files import nearest
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, RunDir, SweepDir
@@ -68,12 +68,14 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) ->
         folders = (Path(name), results.run(name).path)
         if sweep := next((sweep for sweep in sweeps if sweep.plan.exists()), None):
             prefix = f"{sweep.name}: " if len(names) > 1 else ""
-            looks = _looks(read_plan(sweep), sweep.results, prefix)
-            ended = [look for look in looks if RunDir(look.path).summary.exists()]
-            for look in ended if finished else filter(_has_started, looks):
-                runs.setdefault(look.path.resolve(), look)
-            if len(ended) < len(looks) or not looks:
-                done = f"{len(ended)} of {len(looks)} runs are finished"
+            plan = read_plan(sweep)
+            looks = _looks(plan, sweep.results, prefix)
+            left = {row.run for row in plan.rows if not is_finished(sweep.results, row)}
+            for look in looks:
+                if RunDir(look.path).summary.exists() if finished else _has_started(look):
+                    runs.setdefault(look.path.resolve(), look)
+            if left or not looks:
+                done = f"{len(looks) - len(left)} of {len(looks)} runs are finished"
                 notes.append(f"{sweep.name}: {done if looks else 'its search has not ended'}.")
                 is_open = True
         elif run := next(filter(_is_run, folders), None):
@@ -91,7 +93,9 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) ->
         merged = _looks(Plan.of(merge(results, compared).plan), results) if compared[1:] else []
     except BadInput:  # such as a sweep without a finished run
         merged, compared = [], []
-    runs |= {path: look for look in merged if (path := look.path.resolve()) in runs}
+    same = {look.path.resolve(): look for look in merged}
+    if same.keys() >= runs.keys():  # else runs of one group would have two names
+        runs = {path: same[path] for path in runs}
     shown = _some_of_each(list(runs.values()), finished or MOST)
     if len(shown) < len(runs):
         notes.append(f"{len(shown)} of {len(runs)} runs are shown. Others: `qdsweep explore RUN`.")

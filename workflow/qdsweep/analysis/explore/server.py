@@ -28,7 +28,6 @@ from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import return_memory
 from qdsweep.records.paths import Results
 
-HOSTS = ("127.0.0.1", "localhost", "::1")
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -61,7 +60,7 @@ class Guarded(RequestHandler):
         wanted = f"Bearer {self.settings['token']}".encode()
         origin = headers.get("Origin", f"http://{self.request.host}")
         is_own = (
-            _host_of(f"//{self.request.host}") in HOSTS
+            _host_of(f"//{self.request.host}") in ("127.0.0.1", "localhost", "::1")
             and origin == f"http://{self.request.host}"
             and headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
         )
@@ -70,8 +69,8 @@ class Guarded(RequestHandler):
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Writes no more than the reader needs."""
-        texts = {403: "Open the address that qdsweep explore has printed."}
-        self.refuse(status_code, texts.get(status_code, ""))
+        remedy = "Open the address that qdsweep explore has printed."
+        self.refuse(status_code, remedy if status_code == 403 else "")
 
     def refuse(self, status: int, text: str) -> None:
         """Answers with the reason why there is nothing to show."""
@@ -102,14 +101,6 @@ class Page(Guarded):
         self.finish(self.content())
 
 
-class _Refused(Exception):
-    """There is nothing to show, for a reason that the page states."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-
-
 class Data(Guarded):
     """An answer about runs, or the reason why there is none. Subclasses have `answer`."""
 
@@ -119,8 +110,6 @@ class Data(Guarded):
         """Answers."""
         try:
             await self.answer(*words)
-        except _Refused as error:
-            self.refuse(error.status, str(error))
         except BadInput as error:
             self.refuse(422, str(error))
 
@@ -131,10 +120,10 @@ class Data(Guarded):
             raise HTTPError(404)
         path = known[int(place)]
         if not path.is_dir():
-            raise _Refused(410, f"The folder of this run is gone: {path}")
+            raise BadInput(f"The folder of this run is gone: {path}")
         run = open_run(path)
         if digest_of(run) != digest:
-            raise _Refused(409, "This run has changed. Load the page again.")
+            raise BadInput("This run has changed. Load the page again.")
         return run
 
 

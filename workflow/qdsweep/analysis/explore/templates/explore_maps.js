@@ -74,7 +74,7 @@ function draw(what) {
   drawScale(space);
   if (!bottom.hidden) drawCurves();
   if (chosen() && (what.has("cell") || what.has("time"))) drawHistory();
-  where.textContent = cell < 0 ? HINT : describeCell(space, cell);
+  where.textContent = state.hover < 0 ? HINT : describeCell(space, cell);
   for (const map of maps) map.describe(cell);
 }
 
@@ -91,7 +91,8 @@ class ArchiveMap {
     this.canvas.addEventListener("pointermove", (event) => { state.hover = at(event); redraw(); });
     this.canvas.addEventListener("pointerleave", () => { state.hover = -1; redraw(); });
     this.canvas.addEventListener("click", (event) => {
-      const cell = at(event);
+      const [px, py] = [event.offsetX - this.left, event.offsetY - this.top];
+      const cell = this.films().find((film) => Math.hypot(this.middle(film)[0] - px, this.middle(film)[1] - py) < 7) ?? at(event);
       if (cell < 0) return;
       choose(archive, cell);
       if (innerWidth <= 760) side.scrollIntoView({ behavior: "smooth" });
@@ -194,6 +195,10 @@ class ArchiveMap {
     const { layout } = this.archive.space, place = layout.places.get(cell);
     return place && [(place.x * this.inside) / layout.width, (place.y * this.high) / layout.height];
   }
+  films() {  // the cells that a report can play
+    const own = `film/${this.archive.source}/`, cells = (index.films ?? []).filter((film) => film.startsWith(own)).map((film) => Number(film.slice(own.length)));
+    return cells.filter((cell) => this.archive.space.layout?.places.has(cell));
+  }
   spot(measures) {  // the place of two measures
     return measures.map((value, m) => {
       const [low, high] = this.archive.space.ranges[m], share = (value - low) / (high - low);
@@ -210,10 +215,7 @@ class ArchiveMap {
     }
     if (state.hover >= 0) this.outline(c, state.hover, 1);
     if (state.cell >= 0) this.outline(c, state.cell, isChosen ? 2.5 : 1);
-    for (const film of index.films ?? []) if (film.startsWith(`film/${archive.source}/`)) {  // the cells that a report can play
-      const place = this.middle(Number(film.split("/").at(-1)));
-      if (place) twice(c, [3, 1.4], () => { circle(c, ...place, 4); c.stroke(); });
-    }
+    for (const place of this.films().map((cell) => this.middle(cell))) twice(c, [3, 1.4], () => { circle(c, ...place, 4); c.stroke(); });
     if (!isChosen || space.measures.length !== 2) return;
     for (const points of panel.lines ?? []) {
       const path = points.map((point) => this.spot(point));

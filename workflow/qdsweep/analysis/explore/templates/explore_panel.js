@@ -1,5 +1,6 @@
 // Panel: the elite of a cell, its film, its scores with fresh seeds, and the history of the cell. Then the page itself.
-const HINT = "Move the pointer over a cell, and click it to play its elite. Arrows move, Enter chooses, Space plays.";
+const HINT = isServed ? "Move the pointer over a cell, and click it to play its elite. Arrows move, Enter chooses, Space plays."
+  : "Move the pointer over a cell. This page plays the elites in circles: click one. Arrows move, Enter chooses, Space plays.";
 const panel = { lines: null, fresh: null, film: null, stop: null, histories: new Map() };
 const note = (text) => make("p", { className: "note", textContent: text });
 const sentence = (text) => note(text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : "."));
@@ -18,7 +19,7 @@ async function choose(archive, cell, isAsked = true) {
   side.replaceChildren(make("h2", { textContent: archive.label }), make("p", { className: "cell", textContent: describeCell(space, cell) }),
     then, screen, facts, seeds, ...(bottom.hidden ? [] : [make("h3", { textContent: "This cell over time" }), story]), values);
   redraw("cell");
-  if (last < 0) { screen.append(note("No elite is in this cell.")); return; }
+  if (last < 0) { screen.append(note("This cell is empty.")); return; }
   const addMeasures = (values) => space.measures.forEach((name, m) => { fact(name, number(values[m], 4)); });
   fact("objective", number(archive.objective[last], 6));
   if (measures) addMeasures(measures);
@@ -191,7 +192,7 @@ function drawSeeds(place, archive, insertion) {
 function drawHistory() {
   const archive = chosen(), value = archive.value(state.cell);
   then.textContent = archive.live || archive.isFinal(state.cell) || !archive.rowOf.has(state.cell) ? ""
-    : `At ${count(state.time)} evaluations, ${value === null ? "the cell was empty" : `the cell had the objective ${number(value)}`}. Its final elite is shown.`;
+    : `At ${count(state.time)} evaluations, ${value === null ? "the cell was empty" : `the cell had the objective ${number(value)}`}. The final elite is shown.`;
   if (!story.isConnected) return;
   const [c, width] = fit(story, 92), runs = shown().map((other) => [other, panel.histories.get(other.place) ?? []]).filter(([, steps]) => steps.length);
   c.fillStyle = style("--soft"); c.textBaseline = "middle"; c.textAlign = "left";
@@ -268,7 +269,7 @@ function spread() {  // as large as the window allows
   for (let n = 1; n <= maps.length; n++) {
     const across = (grid.clientWidth - gap * (n - 1)) / n, down = 50 + (room / Math.ceil(maps.length / n) - gap - 64) / aspect;
     const size = Math.max(Math.min(across, down), Math.min(least, across));
-    if (across >= Math.min(least, grid.clientWidth) && size > best) [best, columns] = [size, n];
+    if (across >= Math.min(least, grid.clientWidth) && size >= best) [best, columns] = [size, n];
   }
   if (innerWidth <= 760) [best, columns] = maps.length > 1 ? [(grid.clientWidth - gap) / 2, 2] : [grid.clientWidth, 1];
   grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${best}px))`;
@@ -287,7 +288,8 @@ async function compare() {  // the tests between groups of several sweeps
   if (!index.sweeps.length) return;
   const answer = await (await get("tests")).json();
   const row = (kind, cells) => make("tr", {}, ...cells.map((cell, i) => make(kind, { textContent: cell, className: i < answer.text ? "text" : "" })));
-  tests.replaceChildren(make("h2", { textContent: answer.title }), make("table", {}, row("th", answer.columns), ...answer.rows.map((cells) => row("td", cells))), ...answer.notes.map(note));
+  tests.replaceChildren(make("h2", { textContent: answer.title }), make("table", { hidden: !answer.rows.length }, row("th", answer.columns), ...answer.rows.map((cells) => row("td", cells))),
+    ...answer.notes.filter((text) => !index.notes.includes(text)).map(note));
 }
 function goTo(place) {  // a space
   Object.assign(state, { space: place, hover: -1, cell: -1, run: -1 });
@@ -330,6 +332,7 @@ async function followRuns(wait = 2000) {
       if (!(await read())) { location.reload(); return; }
       if (archives.length !== before.length || archives.some((archive, i) => archive !== before[i])) { arrangeChips(); arrange(); }
       if (chosen()) panel.histories = historiesOf(chosen(), state.cell);
+      if (chosen()?.live && !panel.film && chosen().value(state.cell) !== null) choose(chosen(), state.cell, false);
       arrangeTime(state.time >= end ? longest() : state.time);
     } catch (error) { notes.replaceChildren(note(error.message)); }
   }
@@ -346,8 +349,8 @@ function listen() {
     if (!isServed && !root.contains(event.target)) return;
     if (event.target.matches("input, select, button, a") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === " ") { event.preventDefault(); if (panel.film?.frames.length) panel.film.toggle(); else playTime(); }
-    const [first] = shown(), step = { ",": -1, ".": 1 }[event.key];
-    if (first && step) showTime(first.evaluations[clamp(first.frame + step, 0, first.evaluations.length) - 1] ?? 0);
+    const step = { ",": -1, ".": 1 }[event.key], stepped = shown().find((archive) => archive.place === state.run) ?? shown()[0];
+    if (stepped && step) showTime(stepped.evaluations[clamp(stepped.frame + step, 0, stepped.evaluations.length) - 1] ?? 0);
   });
   for (const element of [root, grid]) new ResizeObserver(() => { spread(); redraw("cell"); }).observe(element);
   addEventListener("resize", () => { spread(); redraw("cell"); });
@@ -359,14 +362,14 @@ function follow() {  // the address
   if (!linked || !(cell < linked.space.cells)) return false;
   if (linked.space !== spaces[state.space]) goTo(spaces.indexOf(linked.space));
   choose(linked, cell);
+  if (!isServed) root.scrollIntoView();
   return true;
 }
 async function start() {
   readAddress();
   addEventListener("hashchange", follow);
   await read();
-  if (isServed) document.title = `${index.title} - qdsweep explore`;
-  if (isServed) document.querySelector("h1").prepend(`${index.title} `);
+  if (isServed) { document.title = `${index.title} - qdsweep explore`; document.querySelector("h1").prepend(`${index.title} `); }
   const bytes = bytesOf(index.colors);
   colors = Uint32Array.from({ length: 256 }, (_, i) => 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i]);
   if (!archives.length) {
