@@ -183,7 +183,9 @@ def slurm_options(wildcards=None):
     options = SLURM["slurm_extra"] or ""
     if not workflow.is_main_process or not is_remote(workflow):
         return options
-    return None if wildcards is None else f"{options} {EARLIER.option(wildcards)}".strip()
+    return (
+        None if wildcards is None else f"{options} {EARLIER.option(wildcards)}".strip()
+    )
 
 
 # The requests of a run's job, without its memory. They are functions only where needed, as
