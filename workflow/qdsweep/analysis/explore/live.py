@@ -25,8 +25,7 @@ def open_run(path: Path) -> Run:
         BadInput: It cannot be shown, for a reason that the message states.
     """
     state = RunDir(path).state
-    # A run whose budget was raised keeps its first results until it is finished again.
-    status = read_json_if_whole(state.status).get("status", "finished")
+    status = read_json_if_whole(state.status).get("status", "finished")  # not of a raised budget
     is_new = state.status.exists() and not RunDir(path).summary.exists()
     return LiveRun(path) if is_new or status != "finished" else load(path)
 

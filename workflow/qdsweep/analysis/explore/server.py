@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import os
 import secrets
 import signal
 import socket
@@ -20,7 +21,7 @@ from qdsweep.analysis.explore import page
 from qdsweep.analysis.explore.data import digest_of, index, pack
 from qdsweep.analysis.explore.live import LIVE, open_run
 from qdsweep.analysis.explore.runs import Chosen
-from qdsweep.analysis.explore.studio import PATIENCE, Cache, Studio, Wanted
+from qdsweep.analysis.explore.studio import GRACE, PATIENCE, Cache, Studio, Wanted
 from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import Run
@@ -235,11 +236,12 @@ class Film(Data):
             self.settings["studio"].leave(wanted)
 
 
-def _warm_up(chosen: Chosen) -> None:
-    index(chosen.runs)
+async def _warm_up(studio: Studio, chosen: Chosen) -> None:
+    await studio.start("avx2" if has_avx2() else "native")
+    await asyncio.to_thread(index, chosen.runs)
     for shown in chosen.runs[:1]:
         with contextlib.suppress(BadInput):
-            pack(open_run(shown.path))
+            await asyncio.to_thread(pack, open_run(shown.path))
 
 
 _RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
@@ -299,10 +301,9 @@ async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> No
     end = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
-    try:
-        # The first page and the first click need not wait for imports.
-        await studio.start("avx2" if has_avx2() else "native")
-        await asyncio.to_thread(_warm_up, chosen)
-        await end.wait()
-    finally:
-        await studio.close()
+    warming = asyncio.create_task(_warm_up(studio, chosen))  # a first click waits for no import
+    await end.wait()
+    warming.cancel()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(studio.close(), GRACE)
+    os._exit(0)  # threads and readers need not end
