@@ -144,32 +144,32 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
         history = History(history.iteration[first:] - known, *new)
         evaluations = evaluations[known:]
     iterations = len(evaluations)
+    elites = [run.cells, *_read(run, "measures")]
     for frames in THINNED:
         ends = np.arange(1, iterations + 1)
         if frames is not None:  # they are closest together at the start, where most happens
             share = np.linspace(1 / frames, 1, frames) ** 1.5
             ends = np.unique(np.ceil(iterations * share).astype(int))
-        exact = len(ends) == iterations
-        content = b"".join(_columns(run, history, ends, evaluations[ends - 1], exact=exact))
-        packed = zlib.compress(content, 1)
+        packed = zlib.compress(b"".join(_columns(history, evaluations, ends, elites)), 1)
         if len(packed) <= budget:
             break
     return packed
 
 
 def _columns(
-    run: Run, history: History, ends: NDArray[Any], evaluations: NDArray[Any], *, exact: bool
+    history: History, evaluations: NDArray[Any], ends: NDArray[Any], elites: list[NDArray[Any]]
 ) -> Iterator[bytes]:
-    """Yields header and columns, for the iterations and evaluations that end frames."""
+    """Yields header and columns; `ends` are the iterations that end frames."""
     frame = np.searchsorted(ends, history.iteration)
     order = np.lexsort((history.index, frame))  # stable: the last insertion of a cell stays last
     same = (np.diff(frame[order]) == 0) & (np.diff(history.index[order]) == 0)
     kept = order[np.append(~same, True)] if len(order) else order
-    cells, (measures,) = run.cells, _read(run, "measures")
+    cells, measures = elites
     rows = np.argsort(cells)
-    sizes = [len(ends), len(kept), len(cells), measures.shape[1], exact]
+    is_exact = len(ends) == len(evaluations)
+    sizes = [len(ends), len(kept), len(cells), measures.shape[1], is_exact]
     yield np.array(sizes, "<u4").tobytes()
-    yield _regrouped(evaluations.astype("<u4"))
+    yield _regrouped(evaluations[ends - 1].astype("<u4"))
     yield _regrouped(np.bincount(frame[kept], minlength=len(ends)).astype("<u4"))
     yield _regrouped(_differences(history.index[kept]))
     yield _regrouped(history.objective[kept].astype("<f4"))

@@ -24,10 +24,12 @@ def open_run(path: Path) -> Run:
     Raises:
         BadInput: It cannot be shown, for a reason that the message states.
     """
-    state = RunDir(path).state
-    status = read_json_if_whole(state.status).get("status", "finished")  # not of a raised budget
-    is_new = state.status.exists() and not RunDir(path).summary.exists()
-    return LiveRun(path) if is_new or status != "finished" else load(path)
+    files = RunDir(path)
+    if not files.state.status.exists():
+        return load(path)
+    # A run whose budget was raised keeps its first results until it is finished again.
+    status = read_json_if_whole(files.state.status).get("status", "finished")
+    return load(path) if files.summary.exists() and status == "finished" else LiveRun(path)
 
 
 def open_saved(path: str) -> Run:

@@ -52,12 +52,9 @@ def embedded(data: SweepData) -> Maps:
     for most in (MOST, 6):
         chosen = choose_runs(data.sweep.results, [data.sweep.name], finished=most)
         about = index(chosen.runs, data.plan.figures.color_range)
-        if (
-            sum(about["spaces"][run["space"]]["cells"] for run in about["runs"] if "space" in run)
-            <= CELLS
-        ):
+        runs = [run for run in about["runs"] if "problem" not in run]
+        if sum(about["spaces"][run["space"]]["cells"] for run in runs) <= CELLS:
             break
-    runs = [run for run in about["runs"] if "problem" not in run]
     if not runs:
         return Maps()
     parts, sources = {}, {}

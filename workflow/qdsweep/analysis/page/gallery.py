@@ -234,11 +234,10 @@ def films(data: SweepData, played: frozenset[str] = frozenset()) -> Films:
             titles[path] = f"{group}: archive over time"
     index = sweep.rollouts / "rollouts.json"
     if index.exists():
-        entries = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
+        every = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
+        entries = [entry for entry in every if entry["file"] not in played]
         for group, name in data.called.names.items():
             for entry in (entry for entry in entries if entry["group"] == group):
-                if entry["file"] in played:
-                    continue
                 titles[sweep.rollouts / entry["file"]] = f"{name.label}: {entry['title']}"
     shown, size = [], 0
     for path, title in titles.items():
