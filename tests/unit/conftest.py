@@ -16,6 +16,7 @@ def plugins(tmp_path, monkeypatch):
 
     def write(name, text):
         (folder / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)  # an earlier test's, of this name
 
     yield write
     for name in set(sys.modules) - before:
