@@ -36,8 +36,8 @@ _BLOCK = 256
 # Observations are float32; the policy computes with them as float64.
 _round, _unpack = struct.Struct("8f").pack, struct.Struct("8f").unpack
 _write = struct.Struct("8d").pack_into
-# Position, angle, velocity and angular velocity in a b2Body, from its position on. The gaps are other
-# members, all float32. To read them as attributes takes 1.6 us longer.
+# Position, angle, velocity and angular velocity in a b2Body, from its position on. The gaps are
+# other members, all float32. To read them as attributes takes 1.6 us longer.
 _MOTION, _TO_VELOCITY = struct.Struct("2f 36x f 4x 3f"), 52
 _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
