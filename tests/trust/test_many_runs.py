@@ -29,7 +29,7 @@ RUNS = SIGMAS * SEEDS
 
 
 class Cost(NamedTuple):
-    """The output and cost of a command; `opened`: files in results/ that its first process opens."""
+    """The output and cost of a command. `opened`: files in results/ that it opens."""
 
     text: str
     seconds: float
