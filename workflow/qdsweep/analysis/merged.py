@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from qdsweep.config.base import value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.family import name_now
 from qdsweep.config.imported import is_imported
 from qdsweep.config.keys import Path, key_paths, resolve
 from qdsweep.config.plugin import source_paths
@@ -181,6 +182,9 @@ def _settings(run: RunDir, results: Results) -> tuple[Experiment | None, str]:
         experiment = compose(str(run.config))
     except BadInput:
         return None, run.name
+    algorithm = experiment.algorithm
+    now = {"name": name_now(algorithm.name, algorithm.title)}
+    experiment = experiment.model_copy(update={"algorithm": algorithm.model_copy(update=now)})
     files = code_of_run(run.name, experiment, results) if experiment.plugins else {}
 
     def source(target: str) -> str:

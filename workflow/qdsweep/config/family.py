@@ -1,12 +1,41 @@
 """The keys of every family of algorithms, and facts about the family."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
 from qdsweep.config.archives import Archive
 from qdsweep.config.base import Model
+
+
+class _Former(NamedTuple):
+    """The name and title that a preset had in runs of earlier releases."""
+
+    name: str
+    title: str
+
+
+# Another preset has the former name now, with the settings of pyribs' example of that name.
+_FORMER = {
+    "cma_me_one_stage": _Former("cma_me_imp", "CMA-ME (improvement ranking)"),
+    "cma_me_rd_basic": _Former("cma_me_rd", "CMA-ME (random-direction ranking)"),
+    "cma_maega_mu": _Former("cma_maega", "CMA-MAEGA"),
+    "line_cvt_map_elites": _Former("cvt_map_elites", "CVT-MAP-Elites"),
+}
+FORMER_NAMES = {name: former.name for name, former in _FORMER.items()}
+"""Preset -> its name in the ids of earlier runs, whose hash is the same."""
+
+
+def name_now(name: str, title: str) -> str:
+    """Returns the present name of the algorithm of a run.
+
+    Args:
+        name: Its name in the run's config.yaml.
+        title: Its title there; empty in runs of version 0.1.0.
+    """
+    known = (now for now, former in _FORMER.items() if former == (name, title or former.title))
+    return next(known, name)
 
 
 class AlgorithmConfig(Model, ABC):
