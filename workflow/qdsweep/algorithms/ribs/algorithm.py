@@ -255,9 +255,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         result = build_archive(reported, experiment, domain, fields, centroids, result_seed)
     scheduler = algorithm.scheduler
     sizes = algorithm.group_sizes(experiment.num_emitters)
-    groups = [
-        group for group, n in zip(algorithm.emitters, sizes, strict=True) for _ in range(n)
-    ]
+    groups = [group for group, n in zip(algorithm.emitters, sizes, strict=True) for _ in range(n)]
     seeds, drawn = emitter_seed.spawn(len(groups)), _drawn(groups, experiment.first_batch)
     emitters = [
         build_emitter(group, archive, experiment, domain, seed, first)
