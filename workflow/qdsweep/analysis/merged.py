@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from qdsweep.config.base import value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
-from qdsweep.config.family import name_now
+from qdsweep.config.family import FORMER, name_now
 from qdsweep.config.imported import is_imported
 from qdsweep.config.keys import Path, key_paths, resolve
 from qdsweep.config.plugin import source_paths
@@ -159,6 +159,10 @@ def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> 
         first = members[0]
         experiment, like = _settings(results.run(first["id"]), results)
         settings = (like, *(first.get(unit) for unit in BUDGETS))
+        now = experiment.algorithm.name if experiment else ""
+        if now in FORMER and first["values"].get("algorithm") == FORMER[now].name:
+            for row in members:
+                row["values"]["algorithm"] = now
         yield _Group([plan.name], plan.experiment, experiment, settings, members)
 
 
@@ -241,7 +245,11 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
             dict.fromkeys(name for group in groups for name in group.rows[0]["values"])
         ),
         "rows": [row for group in groups for row in group.rows],
-        "titles": {name: title for p in reversed(plans) for name, title in p.titles.items()},
+        "titles": {
+            name_now(name, title): title
+            for plan in reversed(plans)
+            for name, title in plan.titles.items()
+        },
     }
     _fill(groups, data["columns"])
     for name in ("experiment", "sweep"):

@@ -185,7 +185,7 @@ class Composition(AlgorithmConfig):
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that do not fit its groups or an emitter; see `AlgorithmConfig`."""
-        if num_emitters < len(self.emitters):
+        if not isinstance(self.scheduler, Bandit) and num_emitters < len(self.emitters):
             raise ValueError(
                 f"num_emitters = {num_emitters}: too few for the {len(self.emitters)} groups of "
                 f"algorithm {self.name}. Give at least {len(self.emitters)}"

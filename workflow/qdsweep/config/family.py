@@ -9,22 +9,23 @@ from qdsweep.config.archives import Archive
 from qdsweep.config.base import Model
 
 
-class _Former(NamedTuple):
-    """The name and title that a preset had in runs of earlier releases."""
+class Former(NamedTuple):
+    """The name and the title of a preset in runs of earlier releases."""
 
     name: str
     title: str
 
 
-# Another preset has the former name now, with the settings of pyribs' example of that name.
-_FORMER = {
-    "cma_me_one_stage": _Former("cma_me_imp", "CMA-ME (improvement ranking)"),
-    "cma_me_rd_basic": _Former("cma_me_rd", "CMA-ME (random-direction ranking)"),
-    "cma_maega_mu": _Former("cma_maega", "CMA-MAEGA"),
-    "line_cvt_map_elites": _Former("cvt_map_elites", "CVT-MAP-Elites"),
+FORMER = {
+    "cma_me_one_stage": Former("cma_me_imp", "CMA-ME (improvement ranking)"),
+    "cma_me_rd_basic": Former("cma_me_rd", "CMA-ME (random-direction ranking)"),
+    "cma_maega_mu": Former("cma_maega", "CMA-MAEGA"),
+    "line_cvt_map_elites": Former("cvt_map_elites", "CVT-MAP-Elites"),
 }
-FORMER_NAMES = {name: former.name for name, former in _FORMER.items()}
-"""Preset -> its name in the ids of earlier runs, whose hash is the same."""
+"""Renamed presets. The hash in the ids of their runs is the same under both names.
+
+The preset that has such a name now has the settings of pyribs' example, and another title.
+"""
 
 
 def name_now(name: str, title: str) -> str:
@@ -34,7 +35,7 @@ def name_now(name: str, title: str) -> str:
         name: Its name in the run's config.yaml.
         title: Its title there; empty in runs of version 0.1.0.
     """
-    known = (now for now, former in _FORMER.items() if former == (name, title or former.title))
+    known = (now for now, former in FORMER.items() if former == (name, title or former.title))
     return next(known, name)
 
 

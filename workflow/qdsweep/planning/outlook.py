@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.family import FORMER_NAMES
+from qdsweep.config.family import FORMER
 from qdsweep.config.files import shown
 from qdsweep.config.plugin import read_source
 from qdsweep.config.sweep import Confirm
@@ -80,11 +80,11 @@ def renamed(experiment: str | Mapping[str, Any], sweep: Sweep, results: Results)
         results: The folder results/.
     """
     find = finder(results)
-    for now, name in FORMER_NAMES.items():
+    for now, (name, _) in FORMER.items():
         rows = [row for row in sweep.rows if row.experiment.algorithm.name == name]
         runs = []
         for row in rows:
-            if not results.run(row.id).state.path.exists():
+            if not read_status(results.run(row.id).state).status:
                 with suppress(BadInput):  # the earlier preset had no such key
                     runs.append(find(compose(experiment, {**row.values, "algorithm": now})))
         other = dict.fromkeys(run for run in runs if run not in sweep.runs)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.family import FORMER_NAMES
+from qdsweep.config.family import FORMER
 from qdsweep.config.plugin import find_source, needed_files, read_source, source_paths
 from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
@@ -99,8 +99,8 @@ def _identities(
 ) -> Iterator[Callable[[int], Identity]]:
     """Yields them as functions of the seed."""
     algorithm, names = experiment.algorithm, [experiment]
-    if algorithm.name in FORMER_NAMES:
-        former = algorithm.model_copy(update={"name": FORMER_NAMES[algorithm.name]})
+    if algorithm.name in FORMER:
+        former = algorithm.model_copy(update={"name": FORMER[algorithm.name].name})
         names.append(experiment.model_copy(update={"algorithm": former}))
     for named in names:
         yield identify_seeds(named, lambda target: code_hash(code(target)))
@@ -157,7 +157,7 @@ def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callabl
     known = _identities(experiment, results, code)
     now = next(known)
     older = functools.cache(lambda: [*known])
-    has_older = bool(experiment.plugins) or experiment.algorithm.name in FORMER_NAMES
+    has_older = bool(experiment.plugins) or experiment.algorithm.name in FORMER
 
     def find(seed: int) -> str:
         run = now(seed).id
