@@ -161,8 +161,8 @@ def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> 
         settings = (like, *(first.get(unit) for unit in BUDGETS))
         now = experiment.algorithm.name if experiment else ""
         if now in FORMER and first["values"].get("algorithm") == FORMER[now].name:
-            for row in members:
-                row["values"]["algorithm"] = now
+            for member in members:
+                member["values"]["algorithm"] = now
         yield _Group([plan.name], plan.experiment, experiment, settings, members)
 
 
