@@ -54,6 +54,8 @@ CASES = {
     "learned observations": POLE,
     "without a history": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
 }
+# Their cells move, or they have none.
+WITHOUT_HISTORY = ("without a history", "dns", "sliding_boundaries")
 GRADIENT = {"archive": {"type": "grid"}, "emitters": [{"type": "gradient_operator"}]}
 # One case for each key of an emitter, an archive or an experiment that can change during a run.
 CHANGES = [
@@ -144,9 +146,17 @@ def test_after_every_iteration(case, tmp_path):
         assert attempt(made(case, last), tmp_path)
     exp = made(case)
     assert outcome(tmp_path / "state") == straight(exp)
-    assert (read_history(RunDir(tmp_path).state) is None) == (case == "without a history")
+    assert (read_history(RunDir(tmp_path).state) is None) == (case in WITHOUT_HISTORY)
     if case in SCHEDULES:
         assert straight(exp)["digest"] != straight(exp.donor)["digest"]
+
+
+@pytest.mark.parametrize("case", presets("algorithms"))
+def test_killed_in_a_batch_and_then_with_two_workers(case, tmp_path):
+    exp = made(case, 4)
+    assert not attempt(exp, tmp_path, parts=7, size=5, kill=True)
+    assert attempt(exp, tmp_path, cluster=Cluster(workers_per_node=2))
+    assert outcome(tmp_path / "state") == straight(exp)
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
