@@ -49,6 +49,7 @@ def evaluated(archive, evaluation):
 CASES = {
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
     "two batches": {"algorithm": "cma_maega", "batch_size": 4},
+    "one by one": {"algorithm": "cma_mae", "add_mode": "single"},
     "metrics of the user": {"algorithm": "cma_mega", "metrics": ["own_metrics:evaluated"]},
     "environment steps": {"domain": "cartpole", "algorithm": "cma_me", "batch_size": 5},
     "learned observations": POLE,
@@ -163,7 +164,7 @@ def test_killed_in_a_batch_and_then_with_two_workers(case, tmp_path):
 @pytest.mark.parametrize(
     "case",
     [
-        *("cma_mae", "cma_mega", "metrics of the user", "learned observations"),
+        *("cma_mae", "cma_mega", "metrics of the user", "learned observations", "one by one"),
         *("schedule 7", "schedule 9", "pga_me", "td3"),
     ],
 )
@@ -281,7 +282,10 @@ Run.TestCase.settings = settings(
 TestAnyOrderOfEndsAndDamage = Run.TestCase
 
 
-@pytest.mark.parametrize("case", ["cma_mega", "pga_me", "learned observations"])
+@pytest.mark.parametrize(
+    "case",
+    ["cma_mega", "pga_me", "learned observations", "one by one", "omg_mega", "cma_me_mixed"],
+)
 def test_on_another_engine(case, tmp_path):
     clusters = (Cluster(workers_per_node=2), Cluster(), Cluster(workers_per_node=3))
     for last, cluster in zip((2, 4, 6), clusters, strict=True):

@@ -15,6 +15,7 @@ from qdsweep.algorithms.base import SEED, Algorithm, Candidates, archive_fields,
 from qdsweep.algorithms.own import call_own, takes_fields
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
+from qdsweep.algorithms.ribs.single import SingleScheduler
 from qdsweep.config import emitters as config
 from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler, equal_shares
 from qdsweep.config.emitters import EmitterKind
@@ -280,7 +281,8 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
             (archive, emitters, result),
         )
     else:
-        made = Scheduler(archive, emitters, result, add_mode=algorithm.add_mode)
+        scheduler_class = SingleScheduler if algorithm.add_mode == "single" else Scheduler
+        made = scheduler_class(archive, emitters, result, add_mode=algorithm.add_mode)
     offset = domain.objective_range[0]
     return RibsAlgorithm(made, groups=len(algorithm.emitters), qd_score_offset=offset)
 
