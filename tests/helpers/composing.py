@@ -10,6 +10,7 @@ from support import REPO
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.family import FORMER
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.config.rl import ValueBased
@@ -71,6 +72,11 @@ def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experi
         own |= LEARNER if hasattr(part, "learner") else {}
         own |= {key: value for key, value in QUICK.items() if key in type(part).model_fields}
     return compose(home, {"algorithm": name, **own, **changes}, source="test")
+
+
+def before_its_renaming(name: str) -> dict[str, Any]:
+    """Returns a renamed preset with the name and the title of earlier releases."""
+    return read_yaml(find_preset("algorithms", name)) | FORMER[name]._asdict()
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 from earlier_release import EXPECTED, FINISHED, HALF_DONE, RUNS, unpack
+from refusals import names_all
 from results import summary
-from starting import planned, start
+from starting import jobs, planned, start
 
 from qdsweep import load, load_sweep
 from qdsweep.cli import main
+from qdsweep.config.family import FORMER
 
 SWEEPS = ("presets", "pole", "budgets", "shorter")
 # In these files, only the times differ between computations of a run.
@@ -82,11 +84,35 @@ def stamps(study: Path, pattern: str) -> dict[Path, tuple[int, int]]:
     return {path: (path.stat().st_ino, path.stat().st_size) for path in study.glob(pattern)}
 
 
+def rename_presets(study: Path) -> None:
+    """Gives the renamed presets of a sweep their present names."""
+    text = (study / "presets.yaml").read_text()
+    for now, former in FORMER.items():
+        assert f" {former.name} " in text
+        text = text.replace(f" {former.name} ", f" {now} ")
+    (study / "presets.yaml").write_text(text)
+
+
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_finished_sweep_computes_no_run_again(study, name):
+    rename_presets(study)
     there = planned(study, file=f"{name}.yaml")
     assert "report_page" in there, "which is not in the fixture"
     assert not there.keys() & {"qd_run", "reevaluate"}
+
+
+def test_renamed_presets_are_tabulated_under_their_present_names(study):
+    """Presets that have their former names now have other settings, and runs of their own."""
+    printed = start(study, "--dry-run", file="presets.yaml")
+    assert jobs(printed)["qd_run"] == len(FORMER)
+    names_all(printed, *(name for now, former in FORMER.items() for name in (now, former.name)))
+    rename_presets(study)
+    start(study, "--until", "aggregate", "--forcerun", "aggregate", file="presets.yaml")
+    table = list(csv.DictReader((study / "results/sweeps/presets/summary.csv").open()))
+    ids = {row["algorithm"]: row["id"] for row in table}
+    for now, former in FORMER.items():
+        assert f"-{former.name}-" in ids[now] and ids[now] in RUNS
+        assert former.name not in ids
 
 
 def test_status_and_clean_know_all_runs(study, capsys):

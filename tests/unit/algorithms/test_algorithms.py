@@ -69,6 +69,7 @@ def test_the_density_ranker_is_refused_with_its_reason():
         ("cma_mae", "algorithm.archive.learning_rate", 0.5),
         ("cma_me", "algorithm.emitters.0.ranker", "2rd"),
         ("cma_mega", "algorithm.emitters.0.lr", 0.1),
+        ("omg_mega", "algorithm.emitters.0.sigma", 0.1),
         ("cma_mega", "algorithm.emitters.0.normalize_grad", False),
         ("openai_es", "algorithm.emitters.0.sigma0", 0.1),
         *((name, "batch_size", 12) for name in ("map_elites", "map_elites_line", "cma_me")),
@@ -102,10 +103,24 @@ def test_keys_that_cannot_change_during_a_run_are_refused_by_name(algorithm, key
 def test_a_change_only_affects_its_group():
     groups = [{"type": "gaussian", "sigma": 0.5}, {"type": "gaussian", "sigma": 0.7}]
     part = {"archive": {"type": "grid"}, "emitters": groups}
-    exp = compose({**TINY, "algorithm": part, "num_emitters": 4})
+    exp = compose({**TINY, "algorithm": part, "num_emitters": 5})
     made = make_algorithm(exp, make_domain(exp.domain), None)
     made.change("algorithm.emitters.1.sigma", 0.1)
-    assert [float(emitter.sigma) for emitter in made.emitters] == [0.5, 0.5, 0.1, 0.1]
+    assert [float(emitter.sigma) for emitter in made.emitters] == [0.5, 0.5, 0.1, 0.1, 0.1]
+
+
+@pytest.mark.parametrize(("number", "sizes"), [(15, [7, 8]), (4, [2, 2]), (2, [1, 1])])
+def test_the_last_groups_have_the_remainder_of_the_emitters(number, sizes):
+    exp = compose({**TINY, "algorithm": "cma_me_mixed", "num_emitters": number})
+    made = make_algorithm(exp, make_domain(exp.domain), None)
+    kinds = [type(emitter._ranker).__name__ for emitter in made.emitters]
+    names = ("TwoStageRandomDirectionRanker", "TwoStageImprovementRanker")
+    assert kinds == [name for name, size in zip(names, sizes, strict=True) for _ in range(size)]
+
+
+def test_fewer_emitters_than_groups_are_refused():
+    with refused("num_emitters", "1", "2", "cma_me_mixed"):
+        compose({**TINY, "algorithm": "cma_me_mixed", "num_emitters": 1})
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,14 @@ def evaluated(archive, evaluation):
 CASES = {
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
     "two batches": {"algorithm": "cma_maega", "batch_size": 4},
+    "one by one": {"algorithm": "cma_mae", "add_mode": "single"},
     "metrics of the user": {"algorithm": "cma_mega", "metrics": ["own_metrics:evaluated"]},
     "environment steps": {"domain": "cartpole", "algorithm": "cma_me", "batch_size": 5},
     "learned observations": POLE,
     "without a history": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
 }
+# Their cells move, or they have none.
+WITHOUT_HISTORY = ("without a history", "dns", "sliding_boundaries")
 GRADIENT = {"archive": {"type": "grid"}, "emitters": [{"type": "gradient_operator"}]}
 # One case for each key of an emitter, an archive or an experiment that can change during a run.
 CHANGES = [
@@ -144,16 +147,24 @@ def test_after_every_iteration(case, tmp_path):
         assert attempt(made(case, last), tmp_path)
     exp = made(case)
     assert outcome(tmp_path / "state") == straight(exp)
-    assert (read_history(RunDir(tmp_path).state) is None) == (case == "without a history")
+    assert (read_history(RunDir(tmp_path).state) is None) == (case in WITHOUT_HISTORY)
     if case in SCHEDULES:
         assert straight(exp)["digest"] != straight(exp.donor)["digest"]
+
+
+@pytest.mark.parametrize("case", presets("algorithms"))
+def test_killed_in_a_batch_and_then_with_two_workers(case, tmp_path):
+    exp = made(case, 4)
+    assert not attempt(exp, tmp_path, parts=7, size=5, kill=True)
+    assert attempt(exp, tmp_path, cluster=Cluster(workers_per_node=2))
+    assert outcome(tmp_path / "state") == straight(exp)
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize(
     "case",
     [
-        *("cma_mae", "cma_mega", "metrics of the user", "learned observations"),
+        *("cma_mae", "cma_mega", "metrics of the user", "learned observations", "one by one"),
         *("schedule 7", "schedule 9", "pga_me", "td3"),
     ],
 )
@@ -271,7 +282,10 @@ Run.TestCase.settings = settings(
 TestAnyOrderOfEndsAndDamage = Run.TestCase
 
 
-@pytest.mark.parametrize("case", ["cma_mega", "pga_me", "learned observations"])
+@pytest.mark.parametrize(
+    "case",
+    ["cma_mega", "pga_me", "learned observations", "one by one", "omg_mega", "cma_me_mixed"],
+)
 def test_on_another_engine(case, tmp_path):
     clusters = (Cluster(workers_per_node=2), Cluster(), Cluster(workers_per_node=3))
     for last, cluster in zip((2, 4, 6), clusters, strict=True):

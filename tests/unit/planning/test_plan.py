@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from composing import before_its_renaming
 from in_process import qdsweep
 from refusals import names_all
 
@@ -175,6 +176,26 @@ def test_runs_under_the_hash_of_the_file_are_found_extended_and_keep_their_ids()
     assert start().runs.keys().isdisjoint(sweep.runs)
     text = qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd(), code=2)
     names_all(text, "module:Class")
+
+
+def test_runs_of_a_renamed_preset_are_found_and_extended():
+    """Also where the hash is that of the user's file, as before 0.2."""
+    write_source()
+    plain = {"initial_solutions": None}
+    before = plain | {"algorithm": before_its_renaming("cma_me_one_stage")}
+    sweep = start(find=lambda experiment: old_identity(experiment).id, **before)
+    finish(sweep, identity=old_identity)
+    longer = start(**plain, algorithm="cma_me_one_stage", iterations=6)
+    assert longer.runs.keys() == sweep.runs.keys()
+    finish(longer)  # from its reload file
+    for run, experiment in longer.runs.items():
+        there, straight = load(RESULTS.run(run).path), compute_straight(run, experiment)
+        assert there.summary["id"] == run and there.summary["attempts"][-1]["from"] == 3
+        assert there.summary["archive_digest"] == load(straight.path).summary["archive_digest"]
+        assert there.config["algorithm"]["name"] == "cma_me_one_stage"
+    assert all("6/6" in row for row in rows())
+    assert start(**plain, algorithm="cma_me_imp").runs.keys().isdisjoint(sweep.runs)
+    names_all(plan(), "cma_me_imp", "2 runs", next(iter(sweep.runs)), "cma_me_one_stage")
 
 
 TYPED = SOURCE.replace("import numpy", "import typing\nimport numpy").replace(

@@ -12,6 +12,9 @@ from refusals import refused
 from support import TINY, write_yaml
 
 from qdsweep.config.compose import compose
+from qdsweep.config.family import FORMER
+from qdsweep.records.paths import Results
+from qdsweep.records.sources import identities
 from qdsweep.sweep import ids
 from qdsweep.sweep.ids import adhoc_name, identify, run_id
 from qdsweep.sweep.runs import table_of_runs
@@ -32,13 +35,13 @@ GOLDEN = {
     "lp_sphere-cma_me-s0-d328d5a277": ("lp_sphere", {}),
     "lp_sphere-map_elites-s3-7b712ff9a1": ("lp_sphere", {"algorithm": "map_elites", "seed": 3}),
     "lp_sphere-cma_mae-s0-2000d89892": ("lp_sphere", {"algorithm": "cma_mae", "sigma0": 0.1}),
-    "lp_sphere-cma_maega-s0-9674824735": (
+    "lp_sphere-cma_maega_mu-s0-9674824735": (
         "lp_sphere",
-        {"algorithm": "cma_maega", "add_mode": "single"},
+        {"algorithm": "cma_maega_mu", "add_mode": "single"},
     ),
-    "lp_plateau-cvt_map_elites-s0-a3c40a1b2b": (
+    "lp_plateau-line_cvt_map_elites-s0-a3c40a1b2b": (
         "lp_plateau",
-        {"algorithm": "cvt_map_elites", "cells": 1000, "x0": [0.5] * 100},
+        {"algorithm": "line_cvt_map_elites", "cells": 1000, "x0": [0.5] * 100},
     ),
     "arm-map_elites_line-s0-853165f11a": (
         "arm",
@@ -66,6 +69,26 @@ GOLDEN = {
 def test_golden_run_ids(golden: str):
     experiment, overrides = GOLDEN[golden]
     assert run_id(compose(experiment, overrides)) == golden
+
+
+# NEVER change these, either: the ids of runs that earlier releases computed under former names.
+FORMER_GOLDEN = {
+    "cma_me_one_stage": "lp_sphere-cma_me_imp-s0-571de84956",
+    "cma_me_rd_basic": "lp_sphere-cma_me_rd-s0-ff9f71a470",
+    "cma_maega_mu": "lp_sphere-cma_maega-s0-d9f3d595a4",
+    "line_cvt_map_elites": "lp_sphere-cvt_map_elites-s0-f537f3e727",
+}
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_runs_of_a_renamed_preset_have_two_ids_with_one_hash(name: str, tmp_path: Path):
+    experiment = compose("lp_sphere", {"algorithm": name})
+    former = FORMER_GOLDEN[name]
+    ids = [identity.id for identity in identities(experiment, Results(tmp_path))]
+    assert ids == [former.replace(f"-{FORMER[name].name}-", f"-{name}-"), former]
+    taken = compose("lp_sphere", {"algorithm": FORMER[name].name})
+    assert former not in [identity.id for identity in identities(taken, Results(tmp_path))]
+    assert taken.algorithm.title != FORMER[name].title, "their titles distinguish them"
 
 
 SAME: dict[str, dict[str, Any]] = {

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from qdsweep.config.base import value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.family import FORMER, name_now
 from qdsweep.config.imported import is_imported
 from qdsweep.config.keys import Path, key_paths, resolve
 from qdsweep.config.plugin import source_paths
@@ -158,6 +159,10 @@ def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> 
         first = members[0]
         experiment, like = _settings(results.run(first["id"]), results)
         settings = (like, *(first.get(unit) for unit in BUDGETS))
+        now = experiment.algorithm.name if experiment else ""
+        if now in FORMER and first["values"].get("algorithm") == FORMER[now].name:
+            for member in members:
+                member["values"]["algorithm"] = now
         yield _Group([plan.name], plan.experiment, experiment, settings, members)
 
 
@@ -181,6 +186,9 @@ def _settings(run: RunDir, results: Results) -> tuple[Experiment | None, str]:
         experiment = compose(str(run.config))
     except BadInput:
         return None, run.name
+    algorithm = experiment.algorithm
+    now = {"name": name_now(algorithm.name, algorithm.title)}
+    experiment = experiment.model_copy(update={"algorithm": algorithm.model_copy(update=now)})
     files = code_of_run(run.name, experiment, results) if experiment.plugins else {}
 
     def source(target: str) -> str:
@@ -237,7 +245,11 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
             dict.fromkeys(name for group in groups for name in group.rows[0]["values"])
         ),
         "rows": [row for group in groups for row in group.rows],
-        "titles": {name: title for p in reversed(plans) for name, title in p.titles.items()},
+        "titles": {
+            name_now(name, title): title
+            for plan in reversed(plans)
+            for name, title in plan.titles.items()
+        },
     }
     _fill(groups, data["columns"])
     for name in ("experiment", "sweep"):

@@ -79,7 +79,10 @@ class Composition(AlgorithmConfig):
     )
     emitters: list[Emitter] = Field(
         min_length=1,
-        description="groups of emitters. `num_emitters` is divided equally among them",
+        description=(
+            "groups of emitters, which share `num_emitters` equally. The last groups get one more "
+            "each if there is a remainder"
+        ),
     )
     scheduler: Scheduler = Field(
         default=RoundRobin(type="all"), description="which emitters work in an iteration"
@@ -135,20 +138,26 @@ class Composition(AlgorithmConfig):
         """Whether its first iteration has random solutions that `first_batch` counts."""
         return any(emitter.draws_first for emitter in self.emitters)
 
-    def of_each_group(self, num_emitters: int) -> int:
-        """Returns how many emitters of each group there are: a bandit has a pool of them."""
-        if isinstance(self.scheduler, Bandit):
-            return num_emitters
-        return num_emitters // len(self.emitters)
+    def group_sizes(self, num_emitters: int) -> list[int]:
+        """Returns the number of emitters of each group: a bandit has a pool of them."""
+        groups = len(self.emitters)
+        pool = num_emitters * groups if isinstance(self.scheduler, Bandit) else num_emitters
+        return equal_shares(pool, groups)
 
     def first_iteration(self, num_emitters: int, batch_size: int, drawn: int | None) -> int:
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
         if not self.draws_first:
             drawn = None
-        own = [emitter for emitter in self.emitters if drawn is None or not emitter.draws_first]
-        each = sum(emitter.first_batch(batch_size) for emitter in own)
-        total = self.of_each_group(num_emitters) * each + (drawn or 0)
+        total = drawn or 0
+        for emitter, size in zip(self.emitters, self.group_sizes(num_emitters), strict=True):
+            if drawn is None or not emitter.draws_first:
+                total += size * emitter.first_batch(batch_size)
         return total // len(self.emitters) if isinstance(self.scheduler, Bandit) else total
+
+    def number_drawing(self, num_emitters: int) -> int:
+        """Returns the number of emitters that share a random first batch."""
+        sizes = zip(self.emitters, self.group_sizes(num_emitters), strict=True)
+        return sum(size for emitter, size in sizes if emitter.draws_first)
 
     def check_first_batch(self, num_emitters: int, drawn: int | None) -> None:
         """Refuses a random first batch that its emitters cannot have; see `AlgorithmConfig`."""
@@ -158,7 +167,7 @@ class Composition(AlgorithmConfig):
                 f"first_batch = {drawn} and initial_solutions of an emitter. Give one of them; "
                 "first_batch counts the solutions of all emitters together"
             )
-        count = self.of_each_group(num_emitters) * len(drawing)
+        count = self.number_drawing(num_emitters)
         if drawn is not None and drawn < count:
             raise ValueError(
                 f"first_batch = {drawn}: too few for the {count} emitters that share it. Give at "
@@ -176,10 +185,10 @@ class Composition(AlgorithmConfig):
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that do not fit its groups or an emitter; see `AlgorithmConfig`."""
-        if num_emitters % len(self.emitters):
+        if not isinstance(self.scheduler, Bandit) and num_emitters < len(self.emitters):
             raise ValueError(
-                f"num_emitters = {num_emitters} cannot be divided equally among the "
-                f"{len(self.emitters)} groups of algorithm {self.name}"
+                f"num_emitters = {num_emitters}: too few for the {len(self.emitters)} groups of "
+                f"algorithm {self.name}. Give at least {len(self.emitters)}"
             )
         for emitter in self.emitters:
             emitter.check_sizes(batch_size, solution_dim)
@@ -196,6 +205,12 @@ class Composition(AlgorithmConfig):
                 f"a {self.archive.type} archive keeps its elites itself. Set result_archive: false"
             )
         return self
+
+
+def equal_shares(total: int, count: int) -> list[int]:
+    """Divides a number into `count` equal shares, of which the last ones get the remainder."""
+    share, rest = divmod(total, count)
+    return [share + (place >= count - rest) for place in range(count)]
 
 
 class PluginAlgorithm(AlgorithmConfig):

@@ -331,10 +331,10 @@ class GradientOperator(_Initial):
     sigma: float | None = Field(
         title="mutation scale",
         default=None,
-        gt=0,
+        ge=0,
         description=(
-            "standard deviation of the noise before the gradient step; null: the domain's "
-            "`mutation_scale` [parameter units]"
+            "standard deviation of the noise before the gradient step, 0: no noise; null: the "
+            "domain's `mutation_scale` [parameter units]"
         ),
         json_schema_extra=NOW,
     )

@@ -1,12 +1,42 @@
 """The keys of every family of algorithms, and facts about the family."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
 from qdsweep.config.archives import Archive
 from qdsweep.config.base import Model
+
+
+class Former(NamedTuple):
+    """The name and the title of a preset in runs of earlier releases."""
+
+    name: str
+    title: str
+
+
+FORMER = {
+    "cma_me_one_stage": Former("cma_me_imp", "CMA-ME (improvement ranking)"),
+    "cma_me_rd_basic": Former("cma_me_rd", "CMA-ME (random-direction ranking)"),
+    "cma_maega_mu": Former("cma_maega", "CMA-MAEGA"),
+    "line_cvt_map_elites": Former("cvt_map_elites", "CVT-MAP-Elites"),
+}
+"""Renamed presets. The hash in the ids of their runs is the same under both names.
+
+The preset that has such a name now has the settings of pyribs' example, and another title.
+"""
+
+
+def name_now(name: str, title: str) -> str:
+    """Returns the present name of the algorithm of a run.
+
+    Args:
+        name: Its name in the run's config.yaml.
+        title: Its title there; empty in runs of version 0.1.0.
+    """
+    known = (now for now, former in FORMER.items() if former == (name, title or former.title))
+    return next(known, name)
 
 
 class AlgorithmConfig(Model, ABC):

@@ -6,12 +6,14 @@ It includes the cost of a change in the user's code: finished runs that are comp
 import functools
 import json
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.family import FORMER
 from qdsweep.config.files import shown
 from qdsweep.config.plugin import read_source
 from qdsweep.config.sweep import Confirm
@@ -20,7 +22,7 @@ from qdsweep.host.lock import describe, read_owner
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, PlannedRun, read_plan
 from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total
-from qdsweep.records.sources import changed_files, kept_code, replaced
+from qdsweep.records.sources import changed_files, finder, kept_code, replaced
 from qdsweep.records.status import COMPUTED, read_status
 from qdsweep.sweep.groups import UNGROUPED
 from qdsweep.sweep.ids import decisive
@@ -67,6 +69,33 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
         if run in before and _was_computed(before[run], experiment, results):
             changes[run] = Change(_files(targets, None), None)
     return changes
+
+
+def renamed(experiment: str | Mapping[str, Any], sweep: Sweep, results: Results) -> Iterator[str]:
+    """Yields one line per preset whose name had other settings, if only these have runs.
+
+    Args:
+        experiment: The swept experiment.
+        sweep: Its runs.
+        results: The folder results/.
+    """
+    find = finder(results)
+    for now, (name, _) in FORMER.items():
+        rows = [row for row in sweep.rows if row.experiment.algorithm.name == name]
+        runs = []
+        for row in rows:
+            if not read_status(results.run(row.id).state).status:
+                with suppress(BadInput):  # the earlier preset had no such key
+                    runs.append(find(compose(experiment, {**row.values, "algorithm": now})))
+        other = dict.fromkeys(run for run in runs if run not in sweep.runs)
+        runs = [run for run in other if read_status(results.run(run).state).status]
+        if runs:
+            yield (
+                f"qdsweep: warning: algorithm {name} now has pyribs' settings. "
+                f"{plural(len(runs), 'run')} of its earlier settings, such as {runs[0]}, "
+                f"{'is' if len(runs) == 1 else 'are'} not part of this sweep. These settings are "
+                f"now called {now}: to keep the runs, write this name"
+            )
 
 
 @functools.lru_cache  # for each run of a sweep

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.family import name_now
 from qdsweep.config.files import read_yaml
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, ANEW, atomic, require, write_json
@@ -88,12 +89,21 @@ def write_config(path: Path, experiment: Experiment) -> None:
 def read_config(path: Path) -> dict[str, Any]:
     """Reads the resolved experiment as plain data, keys of other releases too.
 
+    The algorithm has its present name (see `name_now`), and then no title of its own.
+
     Raises:
         BadInput: It is missing or damaged.
     """
     require(path, AGAIN)
     require_as_written(path)
     try:
-        return read_yaml(path)
+        config = read_yaml(path)
     except BadInput as error:
         raise BadInput(f"{error}: {ANEW}") from None
+    algorithm = config.get("algorithm")
+    if isinstance(algorithm, dict):
+        name = name_now(str(algorithm.get("name")), str(algorithm.get("title") or ""))
+        if name != algorithm.get("name"):
+            own = {key: value for key, value in algorithm.items() if key != "title"}
+            return {**config, "algorithm": {**own, "name": name}}
+    return config

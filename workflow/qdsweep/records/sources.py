@@ -3,7 +3,7 @@
 A run's id follows the code of its plug-ins, with its type annotations. Before 0.2 it followed the
 whole file, comments too. The files that are kept here find such runs, and runs whose code differs
 from the current one only in annotations. They also show which file has changed since, and
-`qdsweep export` packs them.
+`qdsweep export` packs them. Runs of a preset's former name are found here, too.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.family import FORMER
 from qdsweep.config.plugin import find_source, needed_files, read_source, source_paths
 from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
@@ -97,7 +98,12 @@ def _identities(
     experiment: Experiment, results: Results, code: Code
 ) -> Iterator[Callable[[int], Identity]]:
     """Yields them as functions of the seed."""
-    yield identify_seeds(experiment, lambda target: code_hash(code(target)))
+    algorithm, names = experiment.algorithm, [experiment]
+    if algorithm.name in FORMER:
+        former = algorithm.model_copy(update={"name": FORMER[algorithm.name].name})
+        names.append(experiment.model_copy(update={"algorithm": former}))
+    for named in names:
+        yield identify_seeds(named, lambda target: code_hash(code(target)))
     targets = experiment.plugins
     if not targets:
         return
@@ -106,7 +112,8 @@ def _identities(
         for hashes in () if changed(targets, files, code) else _hashes(targets, files):
             if hashes not in seen:
                 seen.append(hashes)
-                yield identify_seeds(experiment, hashes.__getitem__)
+                for named in names:
+                    yield identify_seeds(named, hashes.__getitem__)
 
 
 def _kept_codes(targets: Iterable[str], results: Results) -> Iterator[tuple[Path, Code]]:
@@ -150,11 +157,11 @@ def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callabl
     known = _identities(experiment, results, code)
     now = next(known)
     older = functools.cache(lambda: [*known])
-    has_own = bool(experiment.plugins)
+    has_older = bool(experiment.plugins) or experiment.algorithm.name in FORMER
 
     def find(seed: int) -> str:
         run = now(seed).id
-        if not has_own or results.run(run).state.path.exists():
+        if not has_older or results.run(run).state.path.exists():
             return run
         ids = (old(seed).id for old in older())
         return next((old for old in ids if results.run(old).state.path.exists()), run)
@@ -207,8 +214,9 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
 
 def _has_made(run: str, experiment: Experiment, code: Code) -> bool:
     """Returns whether the id of a run is that of an experiment with exactly this code."""
-    hashes = _hashes(experiment.plugins, code)
-    return any(identify(experiment, own.__getitem__).id == run for own in hashes)
+    known = (identify(experiment, own.__getitem__) for own in _hashes(experiment.plugins, code))
+    start = run.rsplit("-", 1)[-1]
+    return any(identity.fingerprint.startswith(start) for identity in known)
 
 
 def _states(targets: list[str], results: Results) -> Iterator[dict[str, bytes]]:
@@ -254,9 +262,8 @@ def identity_in(experiment: Experiment, run: RunDir) -> Identity:
 
     The current one, where the folder is that of another run.
     """
-    known = identities(experiment, Results(run.path.parent.parent))
-    now = next(known)
-    if not experiment.plugins:
+    now, *older = identities(experiment, Results(run.path.parent.parent))
+    if not older:
         return now
     names = {run.name, read_status(run.state).id}
-    return next((identity for identity in (now, *known) if identity.id in names), now)
+    return next((identity for identity in (now, *older) if identity.id in names), now)

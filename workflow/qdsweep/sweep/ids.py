@@ -73,7 +73,7 @@ def _first_batch(
 ) -> dict[str, Any]:
     """Returns the data of a first batch. Equal shares count as `initial_solutions` of each."""
     drawing = [emitter.draws_first for emitter in algorithm.emitters]
-    share, rest = divmod(drawn, algorithm.of_each_group(num_emitters) * sum(drawing))
+    share, rest = divmod(drawn, algorithm.number_drawing(num_emitters))
     if rest:
         return {"first_batch": drawn}
     emitters = [

@@ -25,9 +25,9 @@ def resolved(experiment="lp_sphere", **overrides):
     return compose(experiment, overrides, source="test").model_dump(mode="json")
 
 
-def mixed(scheduler):
+def mixed(scheduler, emitters=4):
     """Two kinds of emitters, on the LP sphere with its step of 0.5."""
-    config = resolved(algorithm="cma_me")
+    config = resolved(algorithm="cma_me", num_emitters=emitters)
     gaussian = {"type": "gaussian", "sigma": None, "initial_solutions": 0, "bounds": None}
     own = {"type": "my_emitters:Mine", "arguments": {}}
     config["algorithm"] |= {"emitters": [gaussian, own], "scheduler": scheduler}
@@ -63,6 +63,8 @@ def test_what_is_swept_mixed_or_the_users_own(snapshot):
         "none of them": ("cma_me", [resolved(algorithm="cma_me", first_batch=70)]),
         "a bandit": ("mine", [mixed({"type": "bandit", "zeta": 0.0})]),
         "equal numbers": ("mine", [mixed({"type": "all"})]),
+        "other numbers": ("mine", [mixed({"type": "all"}, 3)]),
+        "swept numbers": ("mine", [mixed({"type": "all"}, n) for n in (2, 5)]),
         "an algorithm of the user's": ("Curious", [resolved("arm_own_algorithm", reward=2.0)]),
         "an archive of the user's": ("x", [resolved("arm_own_archive")]),
     }  # fmt: skip

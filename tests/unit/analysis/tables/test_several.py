@@ -2,8 +2,10 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from composing import before_its_renaming
 from given import changed_plan, contents
 from in_process import compute_sweep, qdsweep
 from refusals import names_all, refused
@@ -13,9 +15,10 @@ from qdsweep.analysis.merged import merge
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.analysis.tables.several import compare_sweeps
+from qdsweep.config.family import FORMER
 from qdsweep.files import write_json
 from qdsweep.records.paths import Results, SweepDir
-from qdsweep.records.plan import Plan, write_plan
+from qdsweep.records.plan import Plan, read_plan_data, write_plan
 from qdsweep.sweep.runs import table_of_runs
 
 EXPERIMENT = {**TINY, "iterations": 3}
@@ -224,9 +227,9 @@ class Bowl(Domain):
 """
 
 
-def plan_runs(results: Results, name: str, seed: int) -> None:
-    """Writes the plan of one run of a user's domain, and what is read of a finished run."""
-    made = table_of_runs({**EXPERIMENT, "domain": "bowl:Bowl"}, f"::: seed {seed}")
+def plan_runs(results: Results, name: str, seed: int, **changes: Any) -> None:
+    """Writes the plan of one run, and what is read of a finished run."""
+    made = table_of_runs({**EXPERIMENT, **changes}, f"::: seed {seed}")
     write_plan(made.plan(name=name, experiment="tiny", sweep=""), made.runs, results)
     for run in map(results.run, made.runs):
         write_json(run.summary, {"iterations": 3})
@@ -238,9 +241,26 @@ def test_runs_of_changed_code_are_another_group(tmp_path):
     file.parent.mkdir(parents=True)
     for number, text in enumerate([BOWL, f"# a comment\n{BOWL}", BOWL.replace("**2", "**4")]):
         file.write_text(text)
-        plan_runs(results, "abc"[number], seed=number)
+        plan_runs(results, "abc"[number], seed=number, domain="bowl:Bowl")
     assert groups(results, "a", "b") == ["tiny"]
     assert groups(results, "a", "b", "c") == ["sweep a + b", "sweep c"]
+
+
+def test_runs_under_both_names_of_a_renamed_preset_are_one_group(tmp_path):
+    results, name = Results(tmp_path / "results"), "cma_me_one_stage"
+    taken, title = FORMER[name]
+    for number, algorithm in enumerate([before_its_renaming(name), name, taken]):
+        plan_runs(results, "abc"[number], seed=number, algorithm=algorithm)
+    assert groups(results, "a", "b") == ["tiny"]
+    assert groups(results, "a", "b", "c") == ["sweep a + b", "sweep c"]
+    for sweep, known in (("a", title), ("c", "Theirs")):
+        plan = read_plan_data(results.sweep(sweep))
+        plan |= {"columns": ["algorithm", "seed"], "titles": {taken: known}}
+        plan["rows"][0]["values"]["algorithm"] = taken
+        write_plan(plan, {}, results)
+    merged = merge(results, ["a", "c"]).plan
+    assert list(Plan.of(merged).groups) == [name, taken]
+    assert merged["titles"] == {name: title, taken: "Theirs"}
 
 
 def test_imported_runs_of_one_name_are_one_group_only_if_they_are_the_same(results):

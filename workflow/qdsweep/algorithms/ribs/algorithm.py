@@ -15,8 +15,9 @@ from qdsweep.algorithms.base import SEED, Algorithm, Candidates, archive_fields,
 from qdsweep.algorithms.own import call_own, takes_fields
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
+from qdsweep.algorithms.ribs.single import SingleScheduler
 from qdsweep.config import emitters as config
-from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler
+from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler, equal_shares
 from qdsweep.config.emitters import EmitterKind
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
@@ -147,7 +148,7 @@ class RibsAlgorithm(Algorithm):
 
     Args:
         ribs_scheduler: The scheduler, with its archives, emitters and generators.
-        groups: Number of groups of emitters, all of the same size; 0 if it is unknown.
+        groups: Number of groups of emitters, of equal shares; 0 if it is unknown.
         qd_score_offset: The offset of the QD score; None for the archive's own.
     """
 
@@ -219,8 +220,10 @@ class RibsAlgorithm(Algorithm):
             case ["batch_size"] if self._groups:
                 emitters = self.emitters
             case ["algorithm", "emitters", group, *rest] if self._groups:
-                count = len(self.emitters) // self._groups
-                emitters = self.emitters[int(group) * count : (int(group) + 1) * count]
+                sizes = equal_shares(len(self.emitters), self._groups)
+                owners = np.repeat(range(self._groups), sizes)
+                pairs = zip(self.emitters, owners, strict=True)
+                emitters = [emitter for emitter, owner in pairs if owner == int(group)]
                 name = ".".join(rest)
         if not emitters or not all(can_change(emitter, name) for emitter in emitters):
             raise BadInput(
@@ -252,8 +255,8 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         reported = algorithm.reported_archive
         result = build_archive(reported, experiment, domain, fields, centroids, result_seed)
     scheduler = algorithm.scheduler
-    count = algorithm.of_each_group(experiment.num_emitters)
-    groups = [group for group in algorithm.emitters for _ in range(count)]
+    sizes = algorithm.group_sizes(experiment.num_emitters)
+    groups = [group for group, n in zip(algorithm.emitters, sizes, strict=True) for _ in range(n)]
     seeds, drawn = emitter_seed.spawn(len(groups)), _drawn(groups, experiment.first_batch)
     emitters = [
         build_emitter(group, archive, experiment, domain, seed, first)
@@ -278,7 +281,8 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
             (archive, emitters, result),
         )
     else:
-        made = Scheduler(archive, emitters, result, add_mode=algorithm.add_mode)
+        scheduler_class = SingleScheduler if algorithm.add_mode == "single" else Scheduler
+        made = scheduler_class(archive, emitters, result, add_mode=algorithm.add_mode)
     offset = domain.objective_range[0]
     return RibsAlgorithm(made, groups=len(algorithm.emitters), qd_score_offset=offset)
 

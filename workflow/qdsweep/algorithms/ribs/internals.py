@@ -8,8 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ribs.archives import ArchiveBase, ArrayStore, GridArchive, SlidingBoundariesArchive
+from ribs.archives import (
+    ArchiveBase,
+    ArrayStore,
+    CVTArchive,
+    GridArchive,
+    SlidingBoundariesArchive,
+)
 from ribs.emitters._evolution_strategy_emitter import _get_ranker
+from ribs.schedulers import Scheduler
 
 from qdsweep.errors import QdsweepError
 
@@ -29,11 +36,12 @@ def _check() -> None:
     edges = ("_boundaries", "_lower_bounds", "_upper_bounds", "_interval_size")
     used: list[tuple[object, tuple[str, ...]]] = [
         (store, ("_props", "_fields")),
-        (GridArchive(**space), ("_store",)),
+        (GridArchive(**space), ("_store", "_objective_sum", "_stats_update")),
+        (Scheduler, ("_add_to_archives", "_EMPTY_WARNING")),
         (SlidingBoundariesArchive(**space), edges),
     ]
     lost = [
-        f"{type(owner).__name__}.{name}"
+        f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
         for owner, names in used
         for name in names
         if not hasattr(owner, name)
@@ -82,6 +90,81 @@ def objectives(
     """Returns the occupied cells among these, and the objective of each elite."""
     occupied, data = archive._store.retrieve(cells, fields=["objective"])
     return cells[occupied], data["objective"][occupied]
+
+
+def adds_in_turn(archive: ArchiveBase | None) -> bool:
+    """Returns whether `add_in_turn` can add to an archive; True for None."""
+    if archive is None:
+        return True
+    return type(archive) in (GridArchive, CVTArchive) and archive.dtypes["objective"] == np.float64
+
+
+def add_in_turn(archive: Any, data: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Adds the solutions of a batch one after another, as `add_single` does for each of them.
+
+    pyribs computes each of them with numpy, and updates all statistics after each one. This
+    function computes the thresholds as Python's floats, with the same bits, and then stores the
+    last solution of each cell.
+
+    Args:
+        archive: A grid or CVT archive with float64 objectives.
+        data: The solutions, objectives, measures and fields ``(n, ...)``.
+
+    Returns:
+        `status` and `value` ``(n,)``, as from `add_single`.
+    """
+    store = archive._store
+    cells = archive.index_of(data["measures"])
+    objective = np.asarray(data["objective"], dtype=np.float64)
+    is_occupied, old = store.retrieve(cells, fields=["threshold", "objective"])
+    pairs = zip(old["threshold"].tolist(), old["objective"].tolist(), strict=True)
+    occupied = zip(cells.tolist(), pairs, is_occupied.tolist(), strict=True)
+    elites: dict[int, tuple[float, float]] = {cell: pair for cell, pair, is_ in occupied if is_}
+    lowest, rate = float(archive.threshold_min), float(archive.learning_rate)
+    first = 0.0 if lowest == -np.inf else lowest
+    total, best = float(archive._objective_sum), archive.stats.obj_max
+    best = -np.inf if best is None else float(best)
+    status, value = [0] * len(cells), [0.0] * len(cells)
+    last: dict[int, int] = {}  # cell -> row of the last solution that it took
+    new, count, best_row, best_threshold = [], 0, None, 0.0
+    for row, (cell, score) in enumerate(zip(cells.tolist(), objective.tolist(), strict=True)):
+        threshold, elite = elites.get(cell, (first, None))
+        value[row] = score - threshold
+        if not score > (lowest if elite is None else threshold):
+            continue
+        threshold = threshold * (1.0 - rate) + score * rate
+        if elite is None:
+            elite = 0.0
+            new.append(cell)
+            status[row] = 2
+        else:
+            status[row] = 1
+        total = total + score - elite
+        elites[cell], last[cell], count = (threshold, score), row, count + 1
+        if score > best:
+            best, best_row, best_threshold = score, row, threshold
+    if last:
+        properties, size = store._props, store._props["n_occupied"]
+        properties["occupied"][new] = True
+        properties["occupied_list"][size : size + len(new)] = new
+        properties["n_occupied"] = size + len(new)
+        properties["updates"][0] += count
+        rows, places = list(last.values()), list(last)
+        thresholds = [elites[cell][0] for cell in places]
+        if best_row is not None:  # the best elite is read from its cell, which may not keep it
+            _store_rows(store, data, [best_row], cells[[best_row]], [best_threshold])
+            archive._stats_update(np.float64(total), cells[best_row])
+        _store_rows(store, data, rows, places, thresholds)
+        if best_row is None:
+            archive._stats_update(np.float64(total), places[0])
+    return {"status": np.array(status, dtype=np.int32), "value": np.array(value)}
+
+
+def _store_rows(
+    store: ArrayStore, data: dict[str, NDArray[Any]], rows: Any, cells: Any, thresholds: list[float]
+) -> None:
+    for name, field in store._fields.items():
+        field[cells] = thresholds if name == "threshold" else data[name][rows]
 
 
 def change(part: object, name: str, value: Any) -> None:

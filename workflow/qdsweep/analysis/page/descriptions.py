@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from qdsweep.config.algorithm import Algorithm, Bandit
+from qdsweep.config.algorithm import Algorithm, Bandit, Composition
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.base import Model, value_text
 from qdsweep.config.compose import read_part
@@ -81,7 +81,7 @@ def _short(key: str) -> str:
 _PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
 # Keys of a family that are not hyper-parameters, or that hold others.
 _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
-_MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
+_MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta", "sigma")
 SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _BANDIT = "bandit"
 # Phrases of a paper where the title of the key in the models is another one.
@@ -185,8 +185,34 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         chosen = mixed or "its emitters"
         text += f" A bandit (UCB1; {', '.join(bandit)}) chose the active ones from {chosen}."
     elif mixed:
-        text += f" In equal numbers these were {mixed}."
+        text += f" {_in_numbers(facts, configs, models)}."
     return text
+
+
+def _in_numbers(
+    facts: dict[str, list[str]], configs: list[dict[str, Any]], models: list[Algorithm]
+) -> str:
+    """Returns the groups of emitters, with the size of each unless all are equal."""
+    sizes: dict[str, list[str]] = {}
+    equal = True
+    for config, model in zip(configs, models, strict=True):
+        if not isinstance(model, Composition):
+            continue
+        numbers = model.group_sizes(config["num_emitters"])
+        equal &= len(set(numbers)) == 1
+        groups = _emitters(config["algorithm"], model)
+        for (kind, *_), size in zip(groups, map(str, numbers), strict=True):
+            if size not in sizes.setdefault(kind, []):
+                sizes[kind].append(size)
+    texts = []
+    for kind, of in facts.items():
+        name = f" {kind.partition('#')[0]}"
+        if not equal:
+            name = listed(sizes[kind], "or") + (
+                _PLURAL.sub(r"\1", name) if sizes[kind] == ["1"] else name
+            )
+        texts.append(_kind_text(name.strip(), of))
+    return f"{'In equal numbers these' if equal else 'These'} were {listed(texts)}"
 
 
 def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[str, str], str]:
