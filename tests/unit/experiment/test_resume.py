@@ -155,6 +155,7 @@ def test_after_every_iteration(case, tmp_path):
     "case",
     [
         *("cma_mae", "cma_mega", "metrics of the user", "learned observations", "one by one"),
+        "dds",
         *("schedule 7", "schedule 9", "pga_me", "td3"),
     ],
 )
@@ -274,7 +275,7 @@ TestAnyOrderOfEndsAndDamage = Run.TestCase
 
 @pytest.mark.parametrize(
     "case",
-    ["cma_mega", "pga_me", "learned observations", "one by one", "omg_mega", "cma_me_mixed"],
+    ["cma_mega", "pga_me", "learned observations", "one by one", "omg_mega", "cma_me_mixed", "dds"],
 )
 def test_on_another_engine(case, tmp_path):
     clusters = (Cluster(workers_per_node=2), Cluster(), Cluster(workers_per_node=3))
