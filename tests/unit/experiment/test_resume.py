@@ -50,6 +50,12 @@ CASES = {
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
     "two batches": {"algorithm": "cma_maega", "batch_size": 4},
     "one by one": {"algorithm": "cma_mae", "add_mode": "single"},
+    "four measures": {
+        "domain": {"preset": "lp_sphere", "solution_dim": 10, "num_measures": 4},
+        "algorithm": "cma_mega",
+        "archive": {"dims": [3, 3, 3, 3]},
+        "batch_size": 6,
+    },
     "metrics of the user": {"algorithm": "cma_mega", "metrics": ["own_metrics:evaluated"]},
     "environment steps": {"domain": "cartpole", "algorithm": "cma_me", "batch_size": 5},
     "learned observations": POLE,
