@@ -35,7 +35,9 @@ SCRIPTS = {
     "bare_loop": "bare_loop.py --iterations 10000 --repeats 1",
     "short": "sweeps.py short",
     "dry": "sweeps.py dry",
-    "second": "sweeps.py second",
+    "second": "sweeps.py second --scale 0.3",
+    "job": "sweeps.py job",
+    "large_sweep": "large_sweep.py",
     "aggregation": "aggregation.py",
     "explore": "explore.py",
 }

@@ -29,7 +29,7 @@ RUNS = SIGMAS * SEEDS
 
 
 class Cost(NamedTuple):
-    """The output and cost of a command; `opened` counts the files in results/ of its first process."""
+    """The output and cost of a command. `opened`: files in results/ that it opens."""
 
     text: str
     seconds: float

@@ -1,14 +1,15 @@
 """LunarLander-v3 with a linear policy: the task of pyribs' examples/lunar_lander.py.
 
-The fast path is gymnasium's `step` without the parts that a discrete lander skips. It saves a third
-of the time. Random numbers are drawn in one block, forces are plain floats, and the loop allocates
-only the objects that Box2D returns. Nearly all of the remaining time is `b2World.Step`.
+The fast path is gymnasium's `step` without the parts that a discrete lander skips. It saves half
+of the time. Random numbers are drawn in one block, forces are plain floats, and the motion is read
+from Box2D's memory. Nearly all of the remaining time is `b2World.Step`.
 
 The fast path is bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in
 `PROVEN`, and is not used with others. `test_lunar_lander.py` compares both over policies, seeds and
 every way to end.
 """
 
+import ctypes
 import math
 import struct
 from itertools import chain, islice
@@ -35,6 +36,9 @@ _BLOCK = 256
 # Observations are float32; the policy computes with them as float64.
 _round, _unpack = struct.Struct("8f").pack, struct.Struct("8f").unpack
 _write = struct.Struct("8d").pack_into
+# Position, angle, velocity and angular velocity in a b2Body, from its position on. The gaps are
+# other members, all float32. To read them as attributes takes 1.6 us longer.
+_MOTION, _TO_VELOCITY = struct.Struct("2f 36x f 4x 3f"), 52
 _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
 
@@ -86,9 +90,11 @@ class LeanLander:
         round_to, unpack, write = _round, _unpack, _write
         time_step, velocity_rounds, position_rounds = _ENVIRONMENT_STEP
         x[:] = observation
-        # These are views of Box2D's memory: their values change with each step.
-        position, velocity = lander.position, lander.linearVelocity
-        px, py, angle = position.x, position.y, lander.angle
+        address = int(lander.position.this)  # not of a copy: its values change with each step
+        assert int(lander.linearVelocity.this) == address + _TO_VELOCITY
+        body = memoryview((ctypes.c_char * _MOTION.size).from_address(address))
+        motion = _MOTION.unpack_from
+        px, py, angle, _, _, _ = motion(body)
         total, lowest, impact = 0.0, math.inf, None
         for first, second in islice(zip(noise, noise, strict=False), self._limit):
             dot(x, output)
@@ -113,15 +119,15 @@ class LeanLander:
                     fuel = 0.03
                 lander.ApplyLinearImpulse(force, place, True)
             step(time_step, velocity_rounds, position_rounds)
-            px, py, angle = position.x, position.y, lander.angle
+            px, py, angle, vx, vy, spin = motion(body)
             on_left, on_right = left.ground_contact, right.ground_contact
             s0 = (px - _HALF_W) / _HALF_W
             s1 = (py - ground) / _HALF_H
-            s2 = velocity.x * _HALF_W / _FPS
-            s3 = velocity.y * _HALF_H / _FPS
+            s2 = vx * _HALF_W / _FPS
+            s3 = vy * _HALF_H / _FPS
             s6 = 1.0 if on_left else 0.0
             s7 = 1.0 if on_right else 0.0
-            rounded = round_to(s0, s1, s2, s3, angle, 20.0 * lander.angularVelocity / _FPS, s6, s7)
+            rounded = round_to(s0, s1, s2, s3, angle, 20.0 * spin / _FPS, s6, s7)
             seen = unpack(rounded)
             write(buffer, 0, *seen)
             before = shaping

@@ -164,11 +164,10 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
     Raises:
         BadInput: The plan is missing or damaged, or does not have this run.
     """
-    plan = read_plan(sweep)
-    for runs in (plan.runs, lambda: plan.runs(read_confirm(sweep))):
-        for planned in runs():
-            if planned.id == run:
-                return {planned.unit: planned.budget}
+    runs = read_plan(sweep, run).runs() or read_plan(sweep).runs(read_confirm(sweep))
+    for planned in runs:
+        if planned.id == run:
+            return {planned.unit: planned.budget}
     raise BadInput(
         f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again: it "
         "writes the file again"

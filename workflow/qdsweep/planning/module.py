@@ -1,6 +1,7 @@
 """qdsweep as a module of a user's workflow: config, folder of the results, start and end."""
 
 import contextlib
+import functools
 import re
 import shlex
 import shutil
@@ -8,12 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
-from snakemake import persistence
+from snakemake import common, persistence, rules
 from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
@@ -22,6 +22,7 @@ from qdsweep.config.files import HOME, find_config, read_yaml
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
+from qdsweep.planning.jobs import REQUESTED
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.progress import LARGE
@@ -175,8 +176,12 @@ def set_slurm_options(workflow: Any) -> None:
                     setattr(executor_settings, name, value)
             executor_settings.requeue &= not executor_settings.no_requeue
         workflow._executor_plugin = executor_plugin  # as `execute` does
+        is_local = executor_plugin.common_settings.local_exec and not workflow.remote_exec
         for rule in workflow.rules:
             _call_once(rule.resources)
+            if is_local:
+                kept = [item for item in rule.resources.items() if item[0] not in REQUESTED]
+                rule.resources = type(rule.resources)(dict(kept))
         others["executor_plugin"] = executor_plugin
         return execute(executor_settings=executor_settings, **others)
 
@@ -232,6 +237,12 @@ def share_outputs() -> None:
 
     Job.remove_existing_output, Job.postprocess = remove_unless_own, postprocess_by_owner
     Job.cleanup = cleanup_by_owner
+
+
+def inspect_once() -> None:
+    """Has Snakemake inspect the parameters of each function once, instead of for each job."""
+    rules.get_function_params = functools.cache(rules.get_function_params)
+    common.get_function_params = rules.get_function_params
 
 
 def record_few_inputs() -> None:
@@ -322,9 +333,10 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
         _call(workflow, "onstart", lambda own: (at_start, own))
         share_outputs()
         record_few_inputs()
+        inspect_once()
         if workflow.is_main_process:
             stop_useless_attempts()
-            _call(workflow, "onerror", lambda own: (own, partial(report, workflow)))
+            _call(workflow, "onerror", lambda own: (own, functools.partial(report, workflow)))
     starts = workflow.qdsweep_starts
     other, _ = starts.get(results.path, (name, None))
     if other != name:

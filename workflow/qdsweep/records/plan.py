@@ -313,8 +313,12 @@ def _setting(model: type[_Setting], data: Mapping[str, Any] | None) -> _Setting 
     return model.model_validate_json(json.dumps(known))
 
 
-def read_plan(sweep: SweepDir) -> Plan:
+def read_plan(sweep: SweepDir, run: str = "") -> Plan:
     """Reads the plan of a sweep.
+
+    Args:
+        sweep: The sweep's folder.
+        run: Only the rows of this run, which is quick in a large sweep; empty: all rows.
 
     Raises:
         BadInput: There is no such sweep (the message lists those that there are), or its plan is
@@ -322,6 +326,8 @@ def read_plan(sweep: SweepDir) -> Plan:
     """
     data = read_plan_data(sweep)
     try:
+        if run:
+            data["rows"] = [row for row in data["rows"] if row["id"] == run]
         return Plan.of(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise damaged(sweep.plan, error, _REMEDY) from None
