@@ -107,6 +107,7 @@ SAME: dict[str, dict[str, Any]] = {
             "name": "lp_sphere",
             "function": "sphere",
             "solution_dim": 10,
+            "num_measures": 2,
             "step": 0.5,
             "evaluation_seed": "solution",
         }
