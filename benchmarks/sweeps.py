@@ -114,7 +114,7 @@ def profile(folder: Path, *words: object) -> str:
         f"`{place[2]}`": spent
         for place, (_, _, _, spent, callers) in stats
         if place[0].startswith(f"{REPO / 'workflow'}/")
-        and place[2] != "<module>"
+        and place[2] not in ("<module>", "execute_with")  # which calls Snakemake
         and any(caller[0].endswith(".smk") or "/snakemake/" in caller[0] for caller in callers)
     }
     most = sorted(ours.items(), key=lambda item: -item[1])[:8]

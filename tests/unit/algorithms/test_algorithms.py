@@ -1,5 +1,7 @@
 """pyribs' parts: rankers, first batches, and settings that change during a run."""
 
+from typing import get_args
+
 import pytest
 from refusals import refused
 from small_runs import digest_of
@@ -9,6 +11,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.algorithms.ribs import internals
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import compose
+from qdsweep.config.emitters import Ranker
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial
@@ -27,6 +30,7 @@ def test_another_pyribs_is_refused_by_what_it_lacks(monkeypatch):
 def strategy(kind: str, ranker: str, **keys: object) -> Experiment:
     emitters = [{"type": "evolution_strategy", "ranker": ranker}]
     part = {"archive": {"type": kind, **keys}, "emitters": emitters}
+    part["result_archive"] = kind == "density"
     return compose({**TINY, "algorithm": part}, {"iterations": 2})
 
 
@@ -41,11 +45,15 @@ def digest_with(exp: Experiment, changes: dict[str, object] | None = None) -> st
 
 @pytest.mark.parametrize(
     ("kind", "keys"),
-    [*((kind, {}) for kind in ARCHIVES), ("proximity", {"local_competition": True})],
+    [
+        *((kind, {}) for kind in (*ARCHIVES, "density")),
+        ("proximity", {"local_competition": True}),
+        ("density", {"density_method": "kde_sklearn", "bandwidth": 3.0, "buffer_size": 30}),
+    ],
 )
 def test_an_archive_kind_takes_the_rankers_that_work_with_it(kind, keys):
     rankers = strategy(kind, "obj", **keys).algorithm.archive.rankers
-    for ranker in ("imp", "2imp", "rd", "2rd", "obj", "2obj", "nov"):
+    for ranker in set(get_args(Ranker)) - {"nslc_classic"}:
         if ranker in rankers:
             digest_with(strategy(kind, ranker, **keys))
         else:
@@ -53,9 +61,56 @@ def test_an_archive_kind_takes_the_rankers_that_work_with_it(kind, keys):
                 strategy(kind, ranker, **keys)
 
 
-def test_the_density_ranker_is_refused_with_its_reason():
-    with refused("emitters.0.ranker", "density", "DensityArchive", "nov"):
+def test_the_density_ranker_is_refused_with_the_archive_that_it_needs():
+    with refused("ranker", "density", "grid", "type density"):
         strategy("grid", "density")
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        ({"result_archive": False}, ["density", "result_archive: true"]),
+        ({"add_mode": "single"}, ["density", "add_mode = single", "add_mode: batch"]),
+        ({"density_method": "cnf"}, ["density_method", "cnf", "zuko", "kde"]),
+    ],
+)
+def test_a_density_archive_is_refused_where_it_cannot_work(keys, names):
+    with refused(*names):
+        compose({**TINY, "algorithm": "dds"}, keys)
+
+
+def test_emitters_of_a_density_archive_search_with_the_result_archive():
+    exp = compose({**TINY, "algorithm": "dds", "restart_rule": 1, "iterations": 2})
+    made = make_algorithm(exp, make_domain(exp.domain), None)
+    density, result = made.ribs_scheduler.archive, made.archive.ribs_archive
+    assert density._bandwidth == 0.05 * 51.2, "5 % of the mean range"
+    assert all(emitter.archive is result for emitter in made.emitters)
+
+
+GENOTYPES = """
+import numpy as np
+from qdsweep.domains.base import Evaluation
+class Genotypes:
+    solution_dim, measures, objective_range, step = 3, {"x": (-9, 9)}, (-9, 0), 0.5
+    def __init__(self, of_genotypes=True):
+        self.fields = {"genotypic_diversity": ()} if of_genotypes else {}
+    def evaluate(self, solutions, seeds):
+        fields = {name: np.abs(solutions[:, 2]) for name in self.fields}
+        return Evaluation(-np.square(solutions[:, 1]), solutions[:, :1], fields)
+"""
+
+
+def test_classic_nslc_ranks_by_a_field_of_the_domain(plugins):
+    plugins("genotypes", GENOTYPES)
+    part = {"preset": "nslc", "archive": {"novelty_threshold": 0.1}}
+    domain = {"type": "genotypes:Genotypes"}
+    keys = {"algorithm": part, "domain": domain, "archive": {"dims": [9]}, "iterations": 3}
+    plain = compose({**TINY, **keys})
+    classic = compose({**TINY, **keys}, {"ranker": "nslc_classic"})
+    assert digest_with(classic) != digest_with(plain)
+    without = compose({**TINY, **keys}, {"ranker": "nslc_classic", "of_genotypes": False})
+    with refused("emitters.0.ranker", "nslc_classic", "genotypic_diversity", "nslc"):
+        make_algorithm(without, make_domain(without.domain), None)
 
 
 @pytest.mark.parametrize(

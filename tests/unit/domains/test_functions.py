@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 from domain_makers import NO_SEEDS, linear_projection, make
+from refusals import refused
+
+from qdsweep.config.compose import compose
 
 
 def objective(domain, *solutions):
@@ -59,6 +62,26 @@ def test_sphere_has_the_bits_of_the_pyribs_example():
     np.testing.assert_array_equal(result.measures[:, 1], clipped[:, 50:].sum(axis=1))
 
 
+def test_k_measures_are_the_sums_of_k_groups():
+    x = np.random.default_rng(0).normal(scale=4, size=(9, 100))
+    domain = linear_projection(num_measures=10)
+    clipped = np.where(np.abs(x) > 5.12, 5.12 / x, x)
+    result = domain.evaluate(x, NO_SEEDS)
+    np.testing.assert_allclose(result.measures, clipped.reshape(9, 10, 10).sum(axis=2))
+    np.testing.assert_allclose(list(domain.measures.values()), [(-51.2, 51.2)] * 10)
+    np.testing.assert_array_equal(
+        result.objective, linear_projection().evaluate(x, NO_SEEDS).objective
+    )
+
+
+def test_more_measures_than_parameters_are_refused():
+    sizes = {"solution_dim": 4, "num_measures": 5, "dims": [2] * 5}
+    with refused("num_measures = 5", "solution_dim = 4"):
+        compose("lp_sphere", sizes)
+    with refused("archive.dims", "5 entries", "4 measures"):
+        compose("lp_sphere", {**sizes, "num_measures": 4})
+
+
 def test_measures_of_linear_projection_fold_back_outside_the_box():
     domain = linear_projection(d=4)
     measures = domain.evaluate(np.array([[5.12, 10.24, -1, -51.2]]), NO_SEEDS).measures
@@ -69,6 +92,7 @@ def test_measures_of_linear_projection_fold_back_outside_the_box():
 @pytest.mark.parametrize(
     "domain",
     [linear_projection(f, d) for f in ("sphere", "rastrigin", "plateau") for d in (2, 5, 20)]
+    + [linear_projection(d=5, num_measures=k) for k in (1, 3)]
     + [make(type="arm", solution_dim=d) for d in (1, 2, 20)],
     ids=lambda domain: f"{type(domain).__name__}-{domain.solution_dim}",
 )
@@ -76,7 +100,7 @@ def test_jacobian_agrees_with_finite_differences(domain):
     rng = np.random.default_rng(1)
     x = rng.normal(scale=6, size=(5, domain.solution_dim))  # inside and outside the box
     jacobian = domain.jacobian(x)
-    assert jacobian.shape == (5, 3, domain.solution_dim)
+    assert jacobian.shape == (5, 1 + len(domain.measures), domain.solution_dim)
     for i in range(domain.solution_dim):
         ends = []
         for width in (1e-6, -1e-6):

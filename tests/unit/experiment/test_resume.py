@@ -50,6 +50,12 @@ CASES = {
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
     "two batches": {"algorithm": "cma_maega", "batch_size": 4},
     "one by one": {"algorithm": "cma_mae", "add_mode": "single"},
+    "four measures": {
+        "domain": {"preset": "lp_sphere", "solution_dim": 10, "num_measures": 4},
+        "algorithm": "cma_mega",
+        "archive": {"dims": [3, 3, 3, 3]},
+        "batch_size": 6,
+    },
     "metrics of the user": {"algorithm": "cma_mega", "metrics": ["own_metrics:evaluated"]},
     "environment steps": {"domain": "cartpole", "algorithm": "cma_me", "batch_size": 5},
     "learned observations": POLE,
@@ -165,6 +171,7 @@ def test_killed_in_a_batch_and_then_with_two_workers(case, tmp_path):
     "case",
     [
         *("cma_mae", "cma_mega", "metrics of the user", "learned observations", "one by one"),
+        "dds",
         *("schedule 7", "schedule 9", "pga_me", "td3"),
     ],
 )
@@ -284,7 +291,7 @@ TestAnyOrderOfEndsAndDamage = Run.TestCase
 
 @pytest.mark.parametrize(
     "case",
-    ["cma_mega", "pga_me", "learned observations", "one by one", "omg_mega", "cma_me_mixed"],
+    ["cma_mega", "pga_me", "learned observations", "one by one", "omg_mega", "cma_me_mixed", "dds"],
 )
 def test_on_another_engine(case, tmp_path):
     clusters = (Cluster(workers_per_node=2), Cluster(), Cluster(workers_per_node=3))

@@ -88,7 +88,7 @@ def test_runs_of_a_renamed_preset_have_two_ids_with_one_hash(name: str, tmp_path
     assert ids == [former.replace(f"-{FORMER[name].name}-", f"-{name}-"), former]
     taken = compose("lp_sphere", {"algorithm": FORMER[name].name})
     assert former not in [identity.id for identity in identities(taken, Results(tmp_path))]
-    assert taken.algorithm.title != FORMER[name].title, "the title in config.yaml tells them apart"
+    assert taken.algorithm.title != FORMER[name].title, "their titles distinguish them"
 
 
 SAME: dict[str, dict[str, Any]] = {
@@ -107,6 +107,7 @@ SAME: dict[str, dict[str, Any]] = {
             "name": "lp_sphere",
             "function": "sphere",
             "solution_dim": 10,
+            "num_measures": 2,
             "step": 0.5,
             "evaluation_seed": "solution",
         }

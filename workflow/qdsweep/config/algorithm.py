@@ -5,7 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from qdsweep.config import learning, rl
-from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
+from qdsweep.config.archives import (
+    Archive,
+    CVTArchive,
+    DensityArchive,
+    GridArchive,
+    PluginArchive,
+    SearchArchive,
+)
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.family import AlgorithmConfig
@@ -68,13 +75,14 @@ class Composition(AlgorithmConfig):
 
     code = "qdsweep.algorithms.ribs.algorithm:make"
 
-    archive: Archive = Field(description="the archive that the emitters search with")
+    archive: SearchArchive = Field(description="the archive that the emitters search with")
     result_archive: bool = Field(
         title="... for its results",
         default=False,
         description=(
             "keep the best solutions in a second, elitist archive of the same cells (a grid for a "
-            "proximity archive). Metrics and results then describe that archive (CMA-MAE)"
+            "proximity or density archive). Metrics and results then describe that archive "
+            "(CMA-MAE)"
         ),
     )
     emitters: list[Emitter] = Field(
@@ -88,7 +96,12 @@ class Composition(AlgorithmConfig):
         default=RoundRobin(type="all"), description="which emitters work in an iteration"
     )
     add_mode: Literal["batch", "single"] = Field(
-        default="batch", description="insert the solutions of an iteration at once or one by one"
+        title="solutions added ...",
+        default="batch",
+        description=(
+            "add the solutions of an iteration at once (batch), or one after another (single), as "
+            "in the code of the CMA-MAE paper"
+        ),
     )
 
     @property
@@ -99,7 +112,7 @@ class Composition(AlgorithmConfig):
     @property
     def reported_archive(self) -> Archive:
         """The archive of metrics and results; a result archive has no thresholds."""
-        if not self.result_archive:
+        if not self.result_archive and not isinstance(self.archive, DensityArchive):
             return self.archive
         if isinstance(self.archive, CVTArchive):
             return self.archive.model_copy(update={"learning_rate": None})
@@ -203,6 +216,15 @@ class Composition(AlgorithmConfig):
         if self.result_archive and not self.archive.takes_result_archive:
             raise ValueError(
                 f"a {self.archive.type} archive keeps its elites itself. Set result_archive: false"
+            )
+        if not self.archive.keeps_elites and not self.result_archive:
+            raise ValueError(
+                f"a {self.archive.type} archive keeps no elites. Set result_archive: true"
+            )
+        if not self.archive.keeps_elites and self.add_mode == "single":
+            raise ValueError(
+                f"add_mode = single: a {self.archive.type} archive takes only whole batches. Set "
+                "add_mode: batch"
             )
         return self
 

@@ -2,12 +2,22 @@
 
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 
 # Cells that do not move during a run.
 FIXED = ("boxes", "centroids")
+
+
+# Ranker -> the only archive of pyribs that it works with.
+_LOCAL = "an archive of type proximity with local_competition: true"
+_ARCHIVE_OF = {
+    "nov": "an archive of type proximity",
+    "nslc": _LOCAL,
+    "nslc_classic": _LOCAL,
+    "density": "an archive of type density",
+}
 
 
 class _ArchiveKind(Model):
@@ -20,6 +30,8 @@ class _ArchiveKind(Model):
     cells: ClassVar[Literal["boxes", "centroids", "boundaries", "own"] | None] = None
     # Whether `result_archive: true` can keep its best solutions in a second archive.
     takes_result_archive: ClassVar[bool] = True
+    # Whether it keeps elites. Without them, the emitters search with the result archive.
+    keeps_elites: ClassVar[bool] = True
     # Its name in a text, and its papers (keys of config/references.bib).
     title: ClassVar[str]
     cite: ClassVar[tuple[str, ...]] = ()
@@ -46,7 +58,7 @@ class _ArchiveKind(Model):
         if ranker not in self.rankers:
             raise ValueError(
                 f"ranker {ranker} does not work with a {self.type} archive. Use "
-                f"{' or '.join(self.rankers)}, or another archive"
+                f"{' or '.join(self.rankers)}, or {_ARCHIVE_OF.get(ranker, 'another archive')}"
             )
 
     @property
@@ -153,8 +165,9 @@ class ProximityArchive(_ArchiveKind):
 
     @property
     def rankers(self) -> tuple[str, ...]:
-        """Novelty; with local competition improvement too."""
-        return ("nov", "obj", "2obj", *(("imp", "2imp") if self.local_competition else ()))
+        """Novelty; with local competition also improvement, and both together (NSLC)."""
+        local = ("imp", "2imp", "nslc", "nslc_classic") if self.local_competition else ()
+        return ("nov", "obj", "2obj", *local)
 
 
 class DNSArchive(_ArchiveKind):
@@ -166,6 +179,50 @@ class DNSArchive(_ArchiveKind):
 
     type: Literal["dns"]
     k_neighbors: int = Field(default=3, ge=1, description="fitter neighbours that decide novelty")
+
+
+class DensityArchive(_ArchiveKind):
+    """pyribs' DensityArchive (density descent search): a density of all solutions, without elites.
+
+    It needs `result_archive: true`. The emitters restart from the elites of the result archive.
+    """
+
+    keeps_elites = False
+    title = "density"
+    cite = ("lee2024density",)
+
+    type: Literal["density"]
+    bandwidth: float | None = Field(
+        title="bandwidth",
+        default=None,
+        gt=0,
+        description=(
+            "bandwidth of the kernel; null: 5 % of the mean range of the measures, as in the "
+            "paper [measure units]"
+        ),
+    )
+    buffer_size: int = Field(
+        default=10_000,
+        ge=1,
+        title="a density of ... solutions",
+        description="solutions that decide the density, a random sample of all [solutions]",
+    )
+    density_method: Literal["kde", "kde_sklearn"] = Field(
+        default="kde",
+        description="the estimator of the density: pyribs' own, or scikit-learn's of log density",
+    )
+
+    @field_validator("density_method", mode="before")
+    @classmethod
+    def _refuse_flow(cls, method: object) -> object:
+        if method == "cnf":
+            raise ValueError("cnf needs zuko, which is not a package of qdsweep. Use kde")
+        return method
+
+    @property
+    def rankers(self) -> tuple[str, ...]:
+        """Density, and those that need nothing of an archive."""
+        return ("density", "obj", "2obj")
 
 
 class PluginArchive(_ArchiveKind):
@@ -187,7 +244,7 @@ class PluginArchive(_ArchiveKind):
     @property
     def rankers(self) -> tuple[str, ...]:
         """All rankers, as the user's `add` may return anything."""
-        return ("imp", "2imp", "rd", "2rd", "obj", "2obj", "nov")
+        return ("imp", "2imp", "rd", "2rd", "obj", "2obj", *_ARCHIVE_OF)
 
     @property
     def has_fixed_cells(self) -> bool:
@@ -195,21 +252,25 @@ class PluginArchive(_ArchiveKind):
         return True
 
 
-Archive = Annotated[
+_Elites = (
     Annotated[GridArchive, Tag("grid")]
     | Annotated[CVTArchive, Tag("cvt")]
     | Annotated[SlidingBoundariesArchive, Tag("sliding_boundaries")]
     | Annotated[ProximityArchive, Tag("proximity")]
     | Annotated[DNSArchive, Tag("dns")]
-    | Annotated[PluginArchive, Tag("plugin")],
-    Discriminator(own_or_type),
+    | Annotated[PluginArchive, Tag("plugin")]
+)
+Archive = Annotated[_Elites, Discriminator(own_or_type)]
+# With a result archive, an algorithm can also search with an archive that keeps no elites.
+SearchArchive = Annotated[
+    _Elites | Annotated[DensityArchive, Tag("density")], Discriminator(own_or_type)
 ]
 ARCHIVES: dict[str, type[_ArchiveKind]] = {
     tag.tag: kind
     for kind, tag in map(get_args, get_args(get_args(Archive)[0]))
     if kind is not PluginArchive
 }
-"""`type` of an archive, also in summary.json -> its kind."""
+"""`type` of an archive with elites, also in summary.json -> its kind."""
 GEOMETRY: tuple[str, ...] = tuple(
     kind.cells for kind in ARCHIVES.values() if kind.cells not in (None, "boxes")
 )

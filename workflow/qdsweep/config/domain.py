@@ -164,21 +164,42 @@ class _Benchmark(DomainConfig):
 
 
 class LinearProjection(_Benchmark):
-    """The linear projection benchmark: a function of many parameters, two sums as measures."""
+    """The linear projection benchmark: a function of many parameters, sums of them as measures."""
 
     code = "qdsweep.domains.linear_projection:LinearProjection"
-    code_keys = ("function", "solution_dim")
+    code_keys = ("function", "solution_dim", "num_measures")
     own_title = "the {self.function} function of the linear projection benchmark"
     solution_text = "in {solution_dim} dimensions"
 
     type: Literal["linear_projection"]
     function: Literal["sphere", "rastrigin", "plateau"] = Field(description="the objective")
     solution_dim: int = Field(
-        default=100, ge=2, description="parameters of a solution, at least one for each half"
+        default=100, ge=2, description="parameters of a solution, at least one for each measure"
+    )
+    num_measures: int = Field(
+        default=2,
+        ge=1,
+        description=(
+            "measures: each is the sum of one of as many groups of parameters, the halves for 2"
+        ),
     )
     step: float = Field(
         default=0.5, gt=0, description="standard deviation of a typical mutation [parameter units]"
     )
+
+    @property
+    def measure_dim(self) -> int:
+        """Number of measures."""
+        return self.num_measures
+
+    @model_validator(mode="after")
+    def _check_groups(self) -> "LinearProjection":
+        if self.num_measures > self.solution_dim:
+            raise ValueError(
+                f"num_measures = {self.num_measures}: solution_dim = {self.solution_dim} has too "
+                "few parameters. Give at least one for each measure"
+            )
+        return self
 
     @property
     def papers(self) -> tuple[str, ...]:

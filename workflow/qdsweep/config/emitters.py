@@ -32,13 +32,16 @@ REFUSED = {
         "the Bayesian-optimisation emitter gives two results for one seed, so a run could not be "
         "repeated. Use evolution_strategy"
     ),
-    "density": (
-        "density needs pyribs' DensityArchive. It keeps no elites, and the emitters of pyribs "
-        "0.12 do not work with it. Use ranker nov with a proximity archive"
-    ),
 }
 
-Ranker = Literal["imp", "2imp", "rd", "2rd", "obj", "2obj", "nov"]
+Ranker = Literal[
+    "imp", "2imp", "rd", "2rd", "obj", "2obj", "nov", "nslc", "nslc_classic", "density"
+]
+_RANKER_PAPERS = {
+    "nov": ("lee2024density",),
+    "nslc": ("lehman2011evolving",),
+    "nslc_classic": ("lehman2011evolving",),
+}
 SelectionRule = Literal["mu", "filter"]
 RestartRule = Literal["no_improvement", "basic"] | Annotated[int, Field(ge=1)]
 
@@ -173,7 +176,11 @@ class _Adaptive(EmitterKind):
     ranker: Ranker = Field(
         title="... ranking",
         default="2imp",
-        description="how solutions are ranked for the update",
+        description=(
+            "how solutions are ranked for the update. nov and nslc need a proximity archive, "
+            "density needs a density archive, and nslc_classic also needs the domain's field "
+            "`genotypic_diversity`"
+        ),
         json_schema_extra=NOW,
     )
     es: Literal["cma_es", "sep_cma_es", "lm_ma_es", "openai_es"] = Field(
@@ -209,8 +216,7 @@ class _Adaptive(EmitterKind):
     @property
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers, in the order of a citation."""
-        novelty = ("lee2024density",) if self.ranker == "nov" else ()
-        return (*self.cite, *novelty, STRATEGIES[self.es][1])
+        return (*self.cite, *_RANKER_PAPERS.get(self.ranker, ()), STRATEGIES[self.es][1])
 
     @property
     def fixed_batch(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from qdsweep.config.algorithm import Composition
-from qdsweep.config.archives import CVTArchive, PluginArchive
+from qdsweep.config.archives import CVTArchive, DensityArchive, PluginArchive
 from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.rl import ActorCritic, OnPolicy
@@ -79,6 +79,9 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
             if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
                 label = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
                 yield _NUMBER * dim**2, f"{label} numbers (sep_cma_es has none)"
+    if isinstance(archive := getattr(algorithm, "archive", None), DensityArchive):
+        size = archive.buffer_size
+        yield _NUMBER * size, f"algorithm.archive.buffer_size = {size}: this number of points"
     if isinstance(algorithm.reported_archive, CVTArchive):
         samples = algorithm.reported_archive.samples
         yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: this number of points"

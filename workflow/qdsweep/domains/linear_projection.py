@@ -6,6 +6,7 @@ the corner where every parameter is -5.12.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -67,27 +68,34 @@ _FUNCTIONS = {
 
 
 class LinearProjection:
-    """A function of d parameters. The measures are the sums of the clipped halves.
+    """A function of d parameters. Each of the k measures is the sum of one of k clipped groups.
 
-    A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside. The edges of the
-    measure space are therefore hard to reach: nearly all parameters of a half must be at a bound.
+    The two measures of the benchmark are the halves; k equal groups are those of Tjanaka et al.
+    (2026), arXiv:2601.01082. A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x
+    outside. The edges of the measure space are therefore hard to reach: nearly all parameters of a
+    group must be at a bound.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
 
-    def __init__(self, function: str, solution_dim: int) -> None:
+    def __init__(self, function: str, solution_dim: int, num_measures: int = 2) -> None:
         """Makes the domain.
 
         Args:
             function: sphere, rastrigin or plateau.
-            solution_dim: Number of parameters, at least 2.
+            solution_dim: Number of parameters, at least one for each measure.
+            num_measures: Number of groups. The last ones are larger if they cannot be equal.
         """
         self.solution_dim = solution_dim
-        self._half = solution_dim // 2
-        edges = BOUND * self._half, BOUND * (solution_dim - self._half)
+        ends = [place * solution_dim // num_measures for place in range(num_measures + 1)]
+        self._groups = [slice(*pair) for pair in pairwise(ends)]
+        numbers = range(1, num_measures + 1)
+        names = (
+            ["first half", "second half"] if num_measures == 2 else [f"group {n}" for n in numbers]
+        )
         self.measures = {
-            "sum of first half": (-edges[0], edges[0]),
-            "sum of second half": (-edges[1], edges[1]),
+            f"sum of {name}": (-BOUND * (last - first), BOUND * (last - first))
+            for name, (first, last) in zip(names, pairwise(ends), strict=True)
         }
         self.objective_range = (0.0, 100.0)
         self.fields: dict[str, tuple[int, ...]] = {}
@@ -102,15 +110,15 @@ class LinearProjection:
             seeds: Not used, as the evaluation is deterministic.
 
         Returns:
-            Objectives ``(n,)`` and measures ``(n, 2)``.
+            Objectives ``(n,)`` and measures ``(n, k)``.
         """
         # numpy's order of summation within a row depends on the memory layout, so it is fixed.
         x = np.ascontiguousarray(solutions, dtype=np.float64)
         raw = np.sum(self._function.term(x), axis=1)
         objective = (raw - self._worst) / -self._worst * 100
         clipped = np.divide(BOUND, x, out=x.copy(), where=np.abs(x) > BOUND)
-        halves = clipped[:, : self._half], clipped[:, self._half :]
-        return Evaluation(objective, np.stack([half.sum(axis=1) for half in halves], axis=1))
+        sums = [clipped[:, group].sum(axis=1) for group in self._groups]
+        return Evaluation(objective, np.stack(sums, axis=1))
 
     def jacobian(self, solutions: Floats) -> Floats:
         """Returns the true gradients of the objective and of each measure, in this order.
@@ -122,13 +130,13 @@ class LinearProjection:
             solutions: ``(n, d)`` solutions.
 
         Returns:
-            ``(n, 3, d)`` gradients.
+            ``(n, 1 + k, d)`` gradients.
         """
         x = np.ascontiguousarray(solutions, dtype=np.float64)
-        result = np.zeros((len(x), 3, self.solution_dim))
+        result = np.zeros((len(x), 1 + len(self._groups), self.solution_dim))
         result[:, 0] = -100 / self._worst * self._function.slope(x)
         outside = np.abs(x) > BOUND
         slope = np.divide(-BOUND, np.square(x), out=np.ones_like(x), where=outside)
-        result[:, 1, : self._half] = slope[:, : self._half]
-        result[:, 2, self._half :] = slope[:, self._half :]
+        for place, group in enumerate(self._groups, start=1):
+            result[:, place, group] = slope[:, group]
         return result

@@ -57,6 +57,7 @@ def test_what_is_swept_mixed_or_the_users_own(snapshot):
         "a rate of zero, and a label": (
             "cma_mae", [resolved(algorithm="cma_mae", learning_rate=0, threshold_min=0)], "Ours"
         ),
+        "one after another": ("cma_me", [resolved(algorithm="cma_me", add_mode="single")]),
         "random solutions of all emitters": (
             "map_elites", [resolved(algorithm="map_elites", first_batch=70)]
         ),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from ribs import emitters
-from ribs.archives import ArchiveBase, ArrayStore
+from ribs.archives import ArchiveBase, ArrayStore, DensityArchive
 from ribs.emitters import EmitterBase
 from ribs.emitters.opt import LMMAEvolutionStrategy
 from ribs.schedulers import BanditScheduler, Scheduler
@@ -191,6 +191,8 @@ class RibsAlgorithm(Algorithm):
         fields: dict[str, Any] = {**evaluation.fields, SEED: candidates.seeds}
         # An archive of an earlier release has no field for seeds. A user's may lack any field.
         for archive in (self.ribs_scheduler.archive, self.archive.ribs_archive):
+            if isinstance(archive, DensityArchive):  # it ignores them
+                continue
             known = getattr(archive, "field_list", evaluation.fields)
             fields = {name: values for name, values in fields.items() if name in known}
         if candidates.gradients:
@@ -245,6 +247,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     """
     algorithm, centroids = experiment.algorithm, Centroids(shared)
     assert isinstance(algorithm, Composition)
+    _require_diversity(algorithm, domain)
     archive_seed, result_seed, emitter_seed = spawn_seeds(experiment, 3)
     fields = archive_fields(domain)
     if not all(map(takes_fields, algorithm.emitters)):
@@ -258,8 +261,9 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     sizes = algorithm.group_sizes(experiment.num_emitters)
     groups = [group for group, n in zip(algorithm.emitters, sizes, strict=True) for _ in range(n)]
     seeds, drawn = emitter_seed.spawn(len(groups)), _drawn(groups, experiment.first_batch)
+    searched = archive if result is None or algorithm.archive.keeps_elites else result
     emitters = [
-        build_emitter(group, archive, experiment, domain, seed, first)
+        build_emitter(group, searched, experiment, domain, seed, first)
         for group, seed, first in zip(groups, seeds, drawn, strict=True)
     ]
     if isinstance(scheduler, Bandit):
@@ -285,6 +289,18 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         made = scheduler_class(archive, emitters, result, add_mode=algorithm.add_mode)
     offset = domain.objective_range[0]
     return RibsAlgorithm(made, groups=len(algorithm.emitters), qd_score_offset=offset)
+
+
+def _require_diversity(algorithm: Composition, domain: Domain) -> None:
+    """Refuses a ranker whose third objective the domain does not compute."""
+    for number, emitter in enumerate(algorithm.emitters):
+        ranker = getattr(emitter, "ranker", None)
+        if ranker == "nslc_classic" and domain.fields.get("genotypic_diversity") != ():
+            raise BadInput(
+                f"algorithm.emitters.{number}.ranker = nslc_classic: the domain has no field "
+                "genotypic_diversity with one number per solution. Add it to the `fields` of your "
+                "own domain, or use ranker nslc"
+            )
 
 
 def _drawn(groups: Sequence[EmitterKind], total: int | None) -> list[int]:

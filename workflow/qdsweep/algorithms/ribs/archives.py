@@ -17,6 +17,7 @@ import numpy as np
 from ribs.archives import (
     ArchiveBase,
     CVTArchive,
+    DensityArchive,
     DNSArchive,
     GridArchive,
     ProximityArchive,
@@ -273,7 +274,7 @@ def nearest_kind(archive: ArchiveBase) -> str:
 
 
 def build_archive(
-    archive: config.Archive,
+    archive: config.SearchArchive,
     experiment: Experiment,
     domain: Domain,
     fields: Fields,
@@ -295,6 +296,8 @@ def build_archive(
         own: ArchiveBase = call_own("algorithm.archive", archive.type, archive.arguments, given)
         require_archive(own, archive.type, domain)
         return own
+    if isinstance(archive, config.DensityArchive):
+        return _density(archive, domain, seed)
     kind = KINDS[archive.type]
     archive_class: Any = kind.ribs
     return archive_class(
@@ -304,6 +307,18 @@ def build_archive(
         seed=seed,
         **kind.arguments(archive, experiment.archive, domain, centroids),
     )
+
+
+def _density(
+    archive: config.DensityArchive, domain: Domain, seed: np.random.SeedSequence | None
+) -> DensityArchive:
+    """Builds a density archive, which has no fields, cells or scores."""
+    keys = archive.model_dump(exclude={"type"})
+    if keys["bandwidth"] is None:  # Lee et al. 2024
+        keys["bandwidth"] = 0.05 * float(np.mean([high - low for low, high in _ranges(domain)]))
+    made = DensityArchive(measure_dim=len(domain.measures), seed=seed, **keys)
+    internals.clear_buffer(made)
+    return made
 
 
 def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:

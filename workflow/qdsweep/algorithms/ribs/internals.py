@@ -12,6 +12,7 @@ from ribs.archives import (
     ArchiveBase,
     ArrayStore,
     CVTArchive,
+    DensityArchive,
     GridArchive,
     SlidingBoundariesArchive,
 )
@@ -37,6 +38,7 @@ def _check() -> None:
     used: list[tuple[object, tuple[str, ...]]] = [
         (store, ("_props", "_fields")),
         (GridArchive(**space), ("_store", "_objective_sum", "_stats_update")),
+        (DensityArchive(measure_dim=1, bandwidth=1.0), ("_buffer",)),
         (Scheduler, ("_add_to_archives", "_EMPTY_WARNING")),
         (SlidingBoundariesArchive(**space), edges),
     ]
@@ -82,6 +84,11 @@ def restore_store(
     for name, values in rows.items():
         store._fields[name][occupied] = values
     return store
+
+
+def clear_buffer(archive: DensityArchive) -> None:
+    """Clears the empty rows of a new buffer, so that equal states have equal bytes."""
+    archive._buffer[:] = 0
 
 
 def objectives(

@@ -94,6 +94,9 @@ _RANKINGS = {
     "obj": "objective",
     "2obj": "two-stage objective",
     "nov": "novelty",
+    "nslc": "novelty and local-competition",
+    "nslc_classic": "novelty, local-competition and genotypic-diversity",
+    "density": "density",
 }
 _SEEDS = {
     "fixed": "with one evaluation seed per run",
@@ -275,11 +278,15 @@ def _parts(
     archive = _with_arguments(algorithm.get("archive", {}))
     if archive.get("learning_rate") is not None and archive.get("threshold_min") is None:
         archive["threshold_min"] = "equal to the lower bound of the objective"
+    if archive.get("type") == "density" and archive.get("bandwidth") is None:
+        archive["bandwidth"] = "of 5 % of the mean range of the measures"
     holder: Model = getattr(model, "archive", model)
     yield "", type(holder), {key: value for key, value in archive.items() if key != "type"}
     scheduler = algorithm.get("scheduler", {})
     if scheduler.get("type") == "bandit":
         yield _BANDIT, Bandit, {key: scheduler.get(key) for key in ("zeta", "reselect")}
+    if algorithm.get("add_mode") == "single":
+        yield "", type(model), {"add_mode": "one after another"}
     if algorithm.get("result_archive"):
         yield "", type(model), {"result_archive": "a passive elitist archive"}
 
