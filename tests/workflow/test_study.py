@@ -99,8 +99,8 @@ def test_a_sweep_needs_no_snakefile(tmp_path, programs, study):
     assert not (tmp_path / "Snakefile").exists()
     done = type_in(programs, "qdsweep", "sweep", "-n", cwd=study)  # config/config.yaml
     assert "my_study" in done.stderr and "qd_run" not in jobs(done.stdout + done.stderr)
-    done = type_in(programs, "qdsweep", "sweep", "publishd_lp", cwd=tmp_path, check=2)
-    names_all(done.stderr, "publishd_lp", "'published_lp'")
+    done = type_in(programs, "qdsweep", "sweep", "publishd_cma_mae", cwd=tmp_path, check=2)
+    names_all(done.stderr, "publishd_cma_mae", "'published_cma_mae'")
 
 
 def test_the_output_and_exit_code_of_snakemake_are_passed_on(tmp_path, programs):

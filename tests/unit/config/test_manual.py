@@ -110,8 +110,8 @@ def test_it_has_every_preset_and_no_gap():
 def test_its_sweeps_expand(in_own_folder: Path):
     (in_own_folder / "seeds.txt").write_text("seed\n1\n2\n")
     sweeps = [line for line in reference().splitlines() if line.startswith("::: ")]
-    assert len(sweeps) == 5
-    assert [len(table_of_runs("lp_sphere", sweep).rows) for sweep in sweeps] == [6, 6, 4, 4, 4]
+    assert len(sweeps) == 6
+    assert [len(table_of_runs("lp_sphere", sweep).rows) for sweep in sweeps] == [6, 6, 6, 4, 4, 4]
 
 
 @pytest.mark.parametrize("name", presets("experiments"))

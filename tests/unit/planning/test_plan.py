@@ -341,7 +341,7 @@ def test_every_row_takes_a_line():
 
 
 def test_a_ready_sweep_is_planned_by_its_name():
-    names_all(qdsweep("plan", "published_lp", cwd=Path.cwd()), "map_elites", "waiting")
+    names_all(qdsweep("plan", "published_cma_mae", cwd=Path.cwd()), "map_elites", "waiting")
 
 
 @pytest.mark.parametrize("twice", ["iterations 3 5", "iterations 5 3"])

@@ -223,6 +223,11 @@ def test_keys_without_a_value_are_those_of_conditions_that_do_not_hold():
     unset = [table.unset(dict(zip(table.names, row, strict=True))) for row in table.rows]
     assert unset[1::2] == [{SAMPLE, "c", "d"}, {SAMPLE}, {SAMPLE, "d"}]
     assert expand("::: a ''").unset({"a": ""}) == set()
+    linked = expand("::: a x y :::+ c '' 2")
+    assert [linked.unset(dict(zip("ac", row, strict=True))) for row in linked.rows] == [
+        {"c"},
+        set(),
+    ]
     assert [source.name for source in drawn_in(text)] == ["b", "c", "d"]
     assert drawn_in(f":::: none.txt {text}") == drawn_in(text), "no file is read"
 

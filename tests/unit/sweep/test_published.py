@@ -67,18 +67,28 @@ def test_another_sweep_on_the_command_line_leaves_them_out(tmp_path):
     assert len(read_sweep(file, [], [tmp_path / "sweep.yaml"]).published) == 1
 
 
-def test_the_published_sweep_fits_its_groups():
-    file = SweepFile.model_validate_json(
-        json.dumps(read_yaml(REPO / "config/sweeps/published_lp.yaml"))
-    )
-    sweep = table_of_runs(file.experiment, file.sweep)
-    check_sweep(file, sweep, {(): "published_lp.yaml"})
-    asked = [tuple(value.where.values()) for value in file.published if "cma_mae (" in value.source]
-    assert len(asked) == 32 and len(set(asked)) == 16  # each group, in both metrics
-    values = {
-        (*value.where.values(), value.metric): value.mean
-        for value in file.published
-        if "cma_mae (" in value.source
-    }
-    for where in set(asked):  # for objectives of at most 100
-        assert values[(*where, "norm_qd_score")] <= 100 * values[(*where, "coverage")] + 1e-9
+@pytest.mark.parametrize(
+    ("name", "runs", "values"),
+    [("cma_mae", 90, 32), ("dqd", 99, 42), ("sphere", 105, 46)],
+)
+def test_a_published_sweep_has_each_value_once(name, runs, values):
+    path = REPO / f"config/sweeps/published_{name}.yaml"
+    file = SweepFile.model_validate_json(json.dumps(read_yaml(path)))
+    sweep = table_of_runs(file.experiment, file.sweep, excluded=file.exclude)
+    check_sweep(file, sweep, {(): path.name})
+    assert len(sweep.runs) == runs
+    asked = {(tuple(entry.where.items()), entry.metric): entry for entry in file.published}
+    assert len(asked) == len(file.published) == values
+    for where, metric in asked:
+        if metric != "coverage":  # for objectives of at most 100 on 10,000 cells
+            scale = 1 if metric == "norm_qd_score" else 10_000
+            score, coverage = asked[where, metric].mean, asked[where, "coverage"].mean
+            assert score / scale <= 100 * coverage + 1e-9
+
+
+def test_runs_of_one_setting_are_shared_by_the_published_sweeps():
+    def runs(name):
+        file = read_yaml(REPO / f"config/sweeps/published_{name}.yaml")
+        return set(table_of_runs(file["experiment"], file["sweep"]).runs)
+
+    assert len(runs("sphere") & runs("cma_mae")) == 4 * 5

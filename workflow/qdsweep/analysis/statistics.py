@@ -205,31 +205,49 @@ def welch(groups: Strata, first: NDArray[np.intp], second: NDArray[np.intp]) -> 
     Returns:
         ``(p,)``; 1 for two groups of one and the same value.
     """
+    summaries = np.array([(group.mean(), group.std(ddof=1), len(group)) for group in groups])
+    return welch_of_summaries(summaries[first], summaries[second])
+
+
+def welch_of_summaries(first: Scores, second: Scores) -> Scores:
+    """Returns the p value of Welch's t test of each pair of groups, two-sided.
+
+    Args:
+        first: ``(p, 3)`` mean, standard deviation and number of runs of the one group.
+        second: ``(p, 3)`` those of the other.
+
+    Returns:
+        ``(p,)``; 1 for two groups of one and the same value.
+    """
     from scipy import stats
 
-    means, deviations, counts = np.array(
-        [(group.mean(), group.std(ddof=1), len(group)) for group in groups]
-    ).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        test = stats.ttest_ind_from_stats(
-            means[first], deviations[first], counts[first],
-            means[second], deviations[second], counts[second],
-            equal_var=False,
-        )  # fmt: skip
+        test = stats.ttest_ind_from_stats(*first.T, *second.T, equal_var=False)
     return np.where(np.isnan(test.pvalue), 1.0, test.pvalue)
 
 
 def difference_of_means(first: Scores, second: Scores) -> Estimate:
     """Returns the mean of `first` minus that of `second`, with the interval of Welch's t test."""
-    from scipy.special import stdtrit
-
     value = float(first.mean() - second.mean())
     variances = np.array([scores.var(ddof=1) / len(scores) for scores in (first, second)])
-    if not variances.any():  # no degrees of freedom are defined
-        return Estimate(value, value, value)
-    freedom = variances.sum() ** 2 / (variances**2 / (len(first) - 1, len(second) - 1)).sum()
-    half = math.sqrt(variances.sum()) * float(stdtrit(freedom, 1 - ALPHA / 2))
+    half = welch_half_width(variances, np.array([len(first), len(second)]), ALPHA)
     return Estimate(value, value - half, value + half)
+
+
+def welch_half_width(variances: Scores, counts: NDArray[Any], alpha: float) -> float:
+    """Returns half the width of the interval of Welch's t test for a difference of two means.
+
+    Args:
+        variances: ``(2,)`` squared standard errors of the means.
+        counts: ``(2,)`` numbers of runs, at least two.
+        alpha: One minus the confidence level.
+    """
+    from scipy.special import stdtrit
+
+    if not variances.any():  # no degrees of freedom are defined
+        return 0.0
+    freedom = variances.sum() ** 2 / (variances**2 / (counts - 1)).sum()
+    return math.sqrt(variances.sum()) * float(stdtrit(freedom, 1 - alpha / 2))
 
 
 def mann_whitney(first: Scores, second: Scores) -> float:

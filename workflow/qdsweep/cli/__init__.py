@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from qdsweep.cli import compare, elites, explore, runs, stages, studies, sweeps
+from qdsweep.cli import audit, compare, elites, explore, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.config.files import nearest
@@ -27,6 +27,7 @@ GROUPS = {
         "reevaluate",
         "import",
         "export",
+        "audit",
     ),
 }
 """The commands of `qdsweep --help`. `--help-all` also lists the others, as `INTERNAL`."""
@@ -128,6 +129,7 @@ examples. `snakemake --cores all` and `qdsweep sweep FILE` each start a whole sw
         stages.add_import_commands,
         stages.add_scale_commands,
         compare.add_commands,
+        audit.add_commands,
         explore.add_commands,
         elites.add_commands,
         stages.add_commands,

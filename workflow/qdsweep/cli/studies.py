@@ -29,7 +29,7 @@ SWEEP = """\
 examples:
   qdsweep sweep                               config/config.yaml, on all cores, to its report
   qdsweep sweep my_sweep.yaml -n              the jobs that would be run
-  qdsweep sweep published_lp --cores 8        a sweep that comes with qdsweep
+  qdsweep sweep published_cma_mae --cores 8   a sweep that comes with qdsweep
   qdsweep sweep my_sweep.yaml --profile profiles/slurm
 Words after the file are options of Snakemake (`snakemake --help`). Results go to results/ in the
 current folder.

@@ -313,7 +313,7 @@ PLAN = """\
 examples:
   qdsweep plan                                   the work of `snakemake --cores all`
   qdsweep plan my_sweep.yaml                     the same for another sweep file
-  qdsweep plan published_lp                      the same for a sweep that comes with qdsweep
+  qdsweep plan published_cma_mae                 the same for a sweep that comes with qdsweep
   qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
 There is one line per row of the sweep: the swept values, the state of the run, the used budget,
 evaluations and core time left, the action and its reason. The core time is known once a similar run

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from qdsweep.config.base import Interval, Model
 from qdsweep.config.keys import column_of
@@ -37,10 +37,39 @@ class Published(Model):
         description="the published metric: one that `rank` can name; coverage is a fraction"
     )
     mean: float = Field(description="the published mean")
-    tolerance: float = Field(
-        gt=0, description="maximum distance of the mean of your runs from it, in the metric's unit"
+    tolerance: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "maximum distance of the mean of your runs from it, in the metric's unit; null: a test "
+            "decides, from `spread` and `trials`"
+        ),
+    )
+    spread: float | None = Field(
+        default=None,
+        ge=0,
+        description="the published standard deviation of a trial, in the metric's unit",
+    )
+    trials: int | None = Field(
+        default=None, ge=2, description="number of trials of the published mean"
     )
     source: str = Field(description="where the value was published: paper and table")
+
+    @model_validator(mode="after")
+    def _check_rule(self) -> "Published":
+        given = [
+            name for name in ("tolerance", "spread", "trials") if getattr(self, name) is not None
+        ]
+        if given not in (["tolerance"], ["spread", "trials"]):
+            shown = " and ".join(given) or "neither"
+            raise ValueError(f"give either tolerance, or spread and trials; it has {shown}")
+        return self
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """It as plain data, with only the keys of its rule."""
+        unused = {"spread", "trials"} if self.spread is None else {"tolerance"}
+        return self.model_dump(mode="json", exclude=unused)
 
 
 class Confirm(Model):
@@ -267,6 +296,7 @@ class SweepFile(Model):
         if self.tables != Tables():
             keys.add("tables")
         data = self.model_dump(mode="json", include=keys)
+        data["published"] = [entry.plain for entry in self.published]
         for key in ("names", "encode", "band"):  # for the same reason
             if getattr(self.figures, key) == Figures.model_fields[key].default:
                 del data["figures"][key]

@@ -8,6 +8,10 @@ The second source is linked to the first::
 
     ::: algorithm cma_me cma_mae :::+ sigma0 0.5 0.1
 
+An empty value of such a source sets no key, as only one of the algorithms has it::
+
+    ::: algorithm map_elites cma_mega :::+ sigma0 '' 10
+
 A source from a file, with one value per line::
 
     ::: seed 1 2 :::: sizes.txt
@@ -77,6 +81,7 @@ class Table:
         unpaired: One line per linked source about the values that it drops.
         drawn: The drawn sources. Their columns are empty where a condition does not hold.
         files: The sources whose values are lines of a file.
+        linked: The columns of `:::+` sources, whose empty values set no key.
     """
 
     names: tuple[str, ...]
@@ -84,10 +89,12 @@ class Table:
     unpaired: tuple[str, ...] = ()
     drawn: tuple[Drawn, ...] = ()
     files: tuple[Source, ...] = ()
+    linked: tuple[str, ...] = ()
 
     def unset(self, row: Mapping[str, str]) -> set[str]:
         """Returns the columns of a row that set no key: the number of the draw, and empty ones."""
-        empty = {draw.name for draw in self.drawn if draw.condition and row[draw.name] == ""}
+        optional = (*(draw.name for draw in self.drawn if draw.condition), *self.linked)
+        empty = {name for name in optional if row[name] == ""}
         return {SAMPLE, *empty} if self.drawn else empty
 
     def line_of(self, name: str, value: str) -> str:
@@ -154,8 +161,10 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
     rows = [tuple(chain.from_iterable(parts)) for parts in product(*blocks)]
     if any(source.condition for source in drawn):
         rows = [_conditioned(dict(zip(names, row, strict=True)), drawn) for row in rows]
-    files = tuple(source for source in sources if isinstance(source, Source) and source.file)
-    return Table(tuple(names), rows, tuple(unpaired), tuple(drawn), files)
+    written = [source for source in sources if isinstance(source, Source)]
+    files = tuple(source for source in written if source.file)
+    linked = tuple(source.name for source in written if source.linked and not source.file)
+    return Table(tuple(names), rows, tuple(unpaired), tuple(drawn), files, linked)
 
 
 def _conditioned(row: dict[str, str], drawn: Sequence[Drawn]) -> tuple[str, ...]:

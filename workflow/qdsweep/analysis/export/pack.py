@@ -265,7 +265,7 @@ def _sweep(plan: Plan) -> dict[str, Any]:
     for key in ("figures", "reevaluate", "rollouts", "confirm"):
         model = getattr(plan, key)
         about[key] = model and model.model_dump(mode="json")
-    about["published"] = [row.model_dump(mode="json") for row in plan.published]
+    about["published"] = [entry.plain for entry in plan.published]
     if plan.rank != RANK:
         about["rank"] = plan.rank.name
     return {key: value for key, value in about.items() if value}

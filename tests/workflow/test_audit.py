@@ -1,0 +1,70 @@
+"""`qdsweep audit`: a sample of a table of finished runs is computed again."""
+
+import csv
+
+import pytest
+from refusals import names_all
+from starting import start
+from support import POLE, command, write_yaml
+
+FILE = "config/sweeps/shipped.yaml"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished sweep, and the table of its runs."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / FILE).parent.mkdir(parents=True)
+    swept = "::: algorithm map_elites_line ::: seed 1 2"
+    write_yaml(folder / FILE, {"name": "shipped", "experiment": POLE, "sweep": swept})
+    start(folder, "--until", "qd_run", file=FILE)
+    names_all(audit(folder, "--add", "shipped").stdout, "table.csv", "2 runs")
+    return folder
+
+
+def audit(folder, *words, check=0):
+    return command("qdsweep", "audit", "table.csv", *words, cwd=folder, check=check)
+
+
+def changed(folder, line: int, **cells: str) -> str:
+    """Changes cells of a line of the table, and returns the id of its run."""
+    with (folder / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[line] |= cells
+    with (folder / "table.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows[line]["id"]
+
+
+def test_all_runs_have_the_same_bits(copy):
+    names_all(audit(copy, "--share", "100%").stdout, "2 of 2 the same bits")
+
+
+def test_a_changed_digest_has_its_name_and_the_versions_that_differ(copy):
+    run = changed(copy, 1, archive_digest="0" * 64, versions="numpy 1.0; ribs 0.12.0")
+    printed = audit(copy, "--share", "100%", check=1).stdout
+    line = next(line for line in printed.splitlines() if "differs" in line)
+    names_all(line, run, "archive_digest", "0" * 64, "numpy", "1.0")
+    assert "ribs" not in line
+    names_all(printed, "1 of 2 the same bits")
+
+
+def test_the_draw_has_a_share_a_cost_and_known_runs(copy):
+    changed(copy, 0, seconds="600")
+    kept = changed(copy, 1, seconds="1")
+    names_all(
+        audit(copy, "--minutes", "1", "--cores", "1", "--share", "100%").stdout, kept, "1 of 1"
+    )
+    names_all(audit(copy, "--minutes", "0", check=2).stderr, "--minutes")
+    names_all(audit(copy, "--share", "2", check=2).stderr, "--share", "1%")
+    run = changed(copy, 1, id="lost")
+    names_all(audit(copy, "--share", "100%", check=1).stdout, run, "shipped")
+
+
+def test_a_table_is_replaced_by_sweep(copy):
+    changed(copy, 0, sweep="other")
+    names_all(audit(copy, "--add", "shipped").stdout, "2 runs", "1")
+    with (copy / "table.csv").open(newline="") as file:
+        assert [row["sweep"] for row in csv.DictReader(file)] == ["other", "shipped", "shipped"]

@@ -1,0 +1,246 @@
+"""The command audit: a table of finished runs, and a sample of it that is computed again."""
+
+import argparse
+import csv
+import math
+import os
+import platform
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from qdsweep.cli.arguments import RESULTS, Add, sweep_name
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import HOME, find_preset
+from qdsweep.engines.allocation import PYTHON
+from qdsweep.errors import BadInput
+from qdsweep.host.machine import has_avx2
+from qdsweep.metrics import ARCHIVE_METRICS
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.plan import read_plan
+from qdsweep.records.results import read_summary, write_config
+from qdsweep.records.status import read_status
+from qdsweep.sweep.runs import table_of_runs
+from qdsweep.text import duration, plural
+
+AUDIT = """\
+examples:
+  qdsweep audit                          1 % of the runs of docs/published.csv
+  qdsweep audit --share 5% --seed 3      another and larger sample
+  qdsweep audit mine.csv --add my_sweep  write the finished runs of my_sweep to a table
+The sample is computed in a temporary folder. Digests of archives and metrics are compared bit by
+bit. A run that does not fit into --minutes is not drawn. Each row names its sweep, a file of
+config/sweeps/ that defines the experiment.
+
+exit codes:
+  0 all the same bits; 1 a run differs (its line has the reason); 2 wrong input
+"""
+TABLE = HOME / "docs/published.csv"
+_DIGEST = "archive_digest"
+_METRICS = tuple(name for name in ARCHIVE_METRICS if name != "restarts")
+_COLUMNS = (
+    *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", _DIGEST),
+    *(*_METRICS, "versions"),
+)
+_Row = Mapping[str, str]
+
+
+def add_commands(add: Add) -> None:
+    """Adds the command to the parser."""
+    audit = add("audit", "Compute a sample of a table of runs again, and compare the bits.", AUDIT)
+    audit.add_argument(
+        "table", nargs="?", type=Path, default=TABLE, help="default: the clone's docs/published.csv"
+    )
+    audit.add_argument(
+        "--share", type=_share, default=0.01, metavar="P%", help="share of the runs (default: 1%%)"
+    )
+    audit.add_argument("--seed", type=int, default=0, help="seed of the draw (default: 0)")
+    audit.add_argument(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        metavar="M",
+        help="maximum time on all cores, by the table's seconds",
+    )
+    audit.add_argument(
+        "--cores", type=int, default=len(os.sched_getaffinity(0)), help="runs at a time"
+    )
+    audit.add_argument(
+        "--add",
+        nargs="+",
+        type=sweep_name,
+        metavar="SWEEP",
+        help="write the finished runs of these sweeps to the table instead",
+    )
+    audit.add_argument("--results", **RESULTS)
+    audit.set_defaults(command=_audit)
+
+
+def _share(text: str) -> float:
+    """Returns the fraction of a percentage such as 1%."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = math.nan
+    if not (text.endswith("%") and 0 < share <= 1):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a percentage from 0% to 100%, such as 1%")
+    return share
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    if arguments.cores < 1:
+        raise BadInput(f"--cores {arguments.cores}: give 1 or more")
+    if arguments.add:
+        return _add(arguments.table, Results(arguments.results), arguments.add)
+    rows = _read(arguments.table)
+    runs = list({row["id"]: row for row in reversed(rows)}.values())[::-1]  # of several sweeps once
+    count = math.ceil(arguments.share * len(runs))
+    drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * arguments.cores)
+    if not drawn:
+        raise BadInput(f"--minutes {arguments.minutes:g}: no run of {arguments.table} fits")
+    cores = min(arguments.cores, len(drawn))
+    time = duration(sum(float(row["seconds"]) for row in drawn) / cores)
+    sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
+    print(f"{arguments.table}: {sample}, about {time} on {plural(cores, 'core')}", flush=True)
+    folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
+    same = 0
+    with ThreadPoolExecutor(arguments.cores) as pool:
+        experiments = {name: _experiments(name) for name in {row["sweep"] for row in drawn}}
+        jobs = [experiments[row["sweep"]].get(row["id"]) for row in drawn]
+        outcomes = pool.map(_compute, drawn, jobs, repeat(folder))
+        for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
+            same += not differences
+            print(
+                f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
+                flush=True,
+            )
+    if same == len(drawn):
+        shutil.rmtree(folder.path)
+    else:
+        print(f"The computed runs are in {folder.runs}")
+    print(f"{same} of {len(drawn)} the same bits")
+    return 0 if same == len(drawn) else 1
+
+
+def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_Row]:
+    """Draws at most `count` rows that together cost at most `seconds` on one core."""
+    drawn: list[_Row] = []
+    for row in random.Random(seed).sample(rows, len(rows)):
+        if len(drawn) < count and float(row["seconds"]) <= seconds:
+            drawn.append(row)
+            seconds -= float(row["seconds"])
+    return drawn
+
+
+def _experiments(name: str) -> dict[str, Experiment]:
+    """Returns run id -> experiment of a sweep of config/sweeps/."""
+    from qdsweep.planning.start import read_sweep
+
+    settings = read_sweep({}, files=[find_preset("sweeps", name)])
+    sweep = table_of_runs(settings.experiment, settings.sweep, excluded=settings.exclude)
+    return dict(sweep.runs)
+
+
+def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
+    """Computes the run of a row, and returns its differences; empty if there are none."""
+    if experiment is None:
+        return f"differs: the sweep {row['sweep']} has no run of this id"
+    run = results.run(row["id"])
+    config = results.path / f"{row['id']}.yaml"
+    write_config(config, experiment)
+    words = ["--set", row["budget"], "--out", str(run.path)]
+    if not has_avx2():
+        words += ["--set", "cpu_baseline=native"]
+    done = subprocess.run(
+        [*PYTHON, "run", str(config), *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return f"differs: it ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+    return _differences(row, read_summary(run))
+
+
+def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
+    """Returns what differs and the reason; empty if nothing does."""
+    wrong = [
+        f"{name} is {summary[name]}, and {row[name]} in the table"
+        for name in (_DIGEST, *_METRICS)
+        if row[name] != _text(summary[name])
+    ]
+    if not wrong:
+        return ""
+    versions = dict(entry.split(" ", 1) for entry in row["versions"].split("; "))
+    here = summary["versions"]
+    other = [
+        f"{name} is {here.get(name, 'missing')}, and {version} in the table"
+        for name, version in versions.items()
+        if here.get(name) != version
+    ]
+    if not has_avx2():
+        other.append(f"this CPU ({platform.machine()}) has no AVX2")
+    reason = f"Reason: {'; '.join(other)}" if other else "Versions and kind of CPU are the same"
+    return f"differs: {'; '.join(wrong)}. {reason}"
+
+
+def _read(table: Path) -> list[dict[str, str]]:
+    """Reads a table of runs.
+
+    Raises:
+        BadInput: It is missing, or has other columns.
+    """
+    if not table.is_file():
+        raise BadInput(
+            f"{table}: there is no such table; `qdsweep audit TABLE --add SWEEP` writes it"
+        )
+    with table.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            raise BadInput(f"{table}: it has no column {missing[0]}")
+        return list(reader)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
+    """Replaces the rows of some sweeps in a table by their finished runs."""
+    kept = [row for row in (_read(table) if table.exists() else []) if row["sweep"] not in sweeps]
+    added = [row for name in sweeps for row in _finished(results, name)]
+    with table.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*kept, *added])
+    print(f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(kept)} others")
+    return 0
+
+
+def _finished(results: Results, name: str) -> Iterator[dict[str, str]]:
+    """Yields the rows of those runs of a sweep that are finished at its budget."""
+    plan = read_plan(results.sweep(name))
+    for row in plan.computed:
+        run: RunDir = results.run(row.run)
+        units = ("iterations", "evaluations", "steps")
+        budget = {unit: getattr(row, unit) for unit in units if getattr(row, unit)}
+        status = read_status(run.state)
+        if status.status != "finished" or status.budget != budget:
+            continue
+        summary = read_summary(run)
+        ((unit, amount),) = budget.items()
+        yield {
+            "sweep": name,
+            "id": row.run,
+            "algorithm": row.values.get("algorithm", ""),
+            "experiment": row.values.get("experiment", plan.experiment),
+            "seed": row.values.get("seed", ""),
+            "budget": f"{unit}={amount}",
+            "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
+            "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
+            **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
+        }
