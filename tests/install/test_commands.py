@@ -96,6 +96,7 @@ def test_every_command(study):
         "expand": ("::: seed 1 2",),
         "status": ("small",),
         "watch": ("small",),
+        "audit": ("small.csv", "--add", "small"),
         "compare": ("small", "search"),
         "export": ("small", "--out", "small.zip"),
         "clean": ("--dry-run",),
