@@ -66,7 +66,8 @@ def warm_process(folder: Path) -> Iterator[Path]:
 
 def stop_at(folder: Path, moment: str, number: int = 1) -> None:
     """Stops the first process of a folder that reaches a moment this many times."""
-    (folder / "stop").write_text(f"{number} {moment}")
+    (folder / "next").write_text(f"{number} {moment}")
+    (folder / "next").rename(folder / "stop")  # whole, as another process reads it
 
 
 def stopped(folder: Path) -> int | None:

@@ -67,7 +67,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
         for iteration in (1, 7, 60):
             picture, moment = film.picture(iteration), film.moment(iteration)
             seen = set(film.cells[np.isfinite(picture)])
-            if group != "CVT-MAP-Elites":  # its cells may be smaller than a pixel
+            if not group.startswith("CVT"):  # its cells may be smaller than a pixel
                 assert len(seen) == moment["num_elites"]
             cells, objective = film.history.at(iteration)
             offset = film.run.summary["archive"]["qd_score_offset"]
@@ -80,7 +80,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
             share = (np.clip(measures, low, high - 1e-9) - low) / (high - low)
             height, width = film.cells.shape
             x, y = (share * (width, height)).astype(int)
-            if group == "CVT-MAP-Elites":  # a pixel may be on a border
+            if group.startswith("CVT"):  # a pixel may be on a border
                 middle = low + (np.array([x, y]) + 0.5) / (width, height) * (high - low)
                 assert film.cells[y, x] == archive.index_of_single(middle)
             else:
