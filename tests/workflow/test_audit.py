@@ -61,6 +61,10 @@ def test_the_draw_has_a_share_a_cost_and_known_runs(copy):
     names_all(audit(copy, "--share", "2", check=2).stderr, "--share", "1%")
     run = changed(copy, 1, id="lost")
     names_all(audit(copy, "--share", "100%", check=1).stdout, run, "shipped")
+    changed(copy, 1, seconds="x")
+    names_all(audit(copy, check=2).stderr, "table.csv", "line 3", "seconds", "'x'")
+    (copy / "table.csv").write_text((copy / "table.csv").read_text().splitlines()[0])
+    names_all(audit(copy, check=2).stderr, "table.csv", "--add")
 
 
 def test_a_table_is_replaced_by_sweep(copy):

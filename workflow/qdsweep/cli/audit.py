@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import random
+import re
 import shutil
 import subprocess
 import tempfile
@@ -99,6 +100,8 @@ def _audit(arguments: argparse.Namespace) -> int:
     if arguments.add:
         return _add(arguments.table, Results(arguments.results), arguments.add)
     rows = _read(arguments.table)
+    if not rows:
+        raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
     runs = list({row["id"]: row for row in reversed(rows)}.values())[::-1]  # of several sweeps once
     count = math.ceil(arguments.share * len(runs))
     drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * arguments.cores)
@@ -191,7 +194,7 @@ def _read(table: Path) -> list[dict[str, str]]:
     """Reads a table of runs.
 
     Raises:
-        BadInput: It is missing, or has other columns.
+        BadInput: It is missing, has other columns, or a row without seconds.
     """
     if not table.is_file():
         raise BadInput(
@@ -202,7 +205,11 @@ def _read(table: Path) -> list[dict[str, str]]:
         missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
         if missing:
             raise BadInput(f"{table}: it has no column {missing[0]}")
-        return list(reader)
+        rows = list(reader)
+    for line, row in enumerate(rows, start=2):
+        if not re.fullmatch(r"\d+(\.\d+)?", row["seconds"] or ""):
+            raise BadInput(f"{table}, line {line}: seconds = {row['seconds']!r} is not a number")
+    return rows
 
 
 def _text(value: object) -> str:
