@@ -71,22 +71,37 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
     return changes
 
 
-def renamed(experiment: str | Mapping[str, Any], sweep: Sweep, results: Results) -> Iterator[str]:
+def renamed(
+    experiment: str | Mapping[str, Any],
+    sweep: Sweep,
+    standings: Collection[Standing],
+    results: Results,
+) -> Iterator[str]:
     """Yields one line per preset whose name had other settings, if only these have runs.
 
     Args:
         experiment: The swept experiment.
         sweep: Its runs.
+        standings: Their progress.
         results: The folder results/.
     """
     find = finder(results)
+    finished = {now.run.id for now in standings if now.state == "finished"}
+    left = [row for row in sweep.rows if row.id not in finished]
     for now, (name, _) in FORMER.items():
-        rows = [row for row in sweep.rows if row.experiment.algorithm.name == name]
+        rows = [row for row in left if row.experiment.algorithm.name == name]
         runs = []
+        earlier: dict[tuple[int, ...], Experiment | None] = {}  # rows differ mostly in the seed
         for row in rows:
-            if not read_status(results.run(row.id).state).status:
+            if read_status(results.run(row.id).state).status:
+                continue
+            setting = row.experiment.setting
+            if setting not in earlier:
+                earlier[setting] = None
                 with suppress(BadInput):  # the earlier preset had no such key
-                    runs.append(find(compose(experiment, {**row.values, "algorithm": now})))
+                    earlier[setting] = compose(experiment, {**row.values, "algorithm": now})
+            if (known := earlier[setting]) is not None:
+                runs.append(find(known.model_copy(update={"seed": row.experiment.seed})))
         other = dict.fromkeys(run for run in runs if run not in sweep.runs)
         runs = [run for run in other if read_status(results.run(run).state).status]
         if runs:

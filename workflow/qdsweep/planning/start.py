@@ -310,7 +310,7 @@ class Start:
         """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
         yield from self.damaged()
         settings, search, standings = self.settings, self.search, self._standings
-        yield from renamed(settings.experiment, self.sweep, self.results)
+        yield from renamed(settings.experiment, self.sweep, standings, self.results)
         if search is None:
             parts = settings.name, self.sweep, self.confirming
             yield from outlook(*parts, standings, self._changes, self.results)
