@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import io
 import math
 import os
 import platform
@@ -17,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import HOME, find_preset
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
+from qdsweep.files import write_text
 from qdsweep.host.machine import has_avx2
 from qdsweep.metrics import ARCHIVE_METRICS
-from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary, write_config
 from qdsweep.records.status import read_status
@@ -220,10 +222,11 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
     """Replaces the rows of some sweeps in a table by their finished runs."""
     kept = [row for row in (_read(table) if table.exists() else []) if row["sweep"] not in sweeps]
     added = [row for name in sweeps for row in _finished(results, name)]
-    with table.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows([*kept, *added])
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*kept, *added])
+    write_text(table, text.getvalue())
     print(f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(kept)} others")
     return 0
 
@@ -232,9 +235,8 @@ def _finished(results: Results, name: str) -> Iterator[dict[str, str]]:
     """Yields the rows of those runs of a sweep that are finished at its budget."""
     plan = read_plan(results.sweep(name))
     for row in plan.computed:
-        run: RunDir = results.run(row.run)
-        units = ("iterations", "evaluations", "steps")
-        budget = {unit: getattr(row, unit) for unit in units if getattr(row, unit)}
+        run = results.run(row.run)
+        budget = {unit: getattr(row, unit) for unit in BUDGETS if getattr(row, unit)}
         status = read_status(run.state)
         if status.status != "finished" or status.budget != budget:
             continue
