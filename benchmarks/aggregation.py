@@ -9,16 +9,13 @@ each metrics.csv, joins them and averages each group. Times are of whole process
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from figures import figure
+from figures import figure, measure
 
 from qdsweep.files import write_json, write_text
 from qdsweep.records.paths import Results, RunDir
@@ -110,17 +107,6 @@ def seal(results: Path) -> None:
         path.unlink()
 
 
-def measure(words: list[object]) -> tuple[float, float, float]:
-    """Wall time [s], peak memory [MiB] and CPU time [s] of a command that succeeds."""
-    start = time.perf_counter()
-    process = subprocess.Popen([str(word) for word in words])
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{words}: status {status}")
-    cpu = usage.ru_utime + usage.ru_stime
-    return time.perf_counter() - start, usage.ru_maxrss / 1024, cpu
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
@@ -133,27 +119,33 @@ def main() -> None:
         listed = results / "listed"
         listed.write_text("".join(f"{path} {group}\n" for path, group in made))
         ours = [sys.executable, "-m", "qdsweep", "aggregate", "bench", "--results", results]
-        bare, bare_memory, _ = measure([sys.executable, "-c", BARE, listed, results / "bare.csv"])
-        first, memory, unsealed = measure(ours)
+        bare = measure(results, sys.executable, "-c", BARE, listed, results / "bare.csv")
+        first = measure(results, *ours)
         rng = np.random.default_rng(2)
         for path, group in made[:: max(len(made) // CHANGED, 1)][:CHANGED]:
             write_metrics(path.parent, rng, group, iterations)
-        again, _, _ = measure(ours)
+        again = measure(results, *ours)
         seal(results)
-        _, _, sealed = measure(ours)
+        sealed = measure(results, *ours)
     work = f"tables of {runs:,} runs of {iterations:,} iterations"
-    detail = f"{first:.1f} s and {memory:.0f} MiB; the loop {bare:.1f} s and {bare_memory:.0f} MiB"
-    figure(work, "a bare pandas loop over the files", first / bare, detail=detail)
-    figure(work, f"{SECONDS} s", first / SECONDS, "<= 1", detail=f"{first:.1f} s")
+    memory = 1024 * first.memory
+    detail = (
+        f"{first.wall:.1f} s and {memory:.0f} MiB; the loop {bare.wall:.1f} s and "
+        f"{1024 * bare.memory:.0f} MiB"
+    )
+    figure(work, "a bare pandas loop over the files", first.wall / bare.wall, detail=detail)
+    figure(work, f"{SECONDS} s", first.wall / SECONDS, "<= 1", detail=f"{first.wall:.1f} s")
     figure(f"peak memory, {work}", f"{MIB} MiB", memory / MIB, "<= 1", detail=f"{memory:.0f} MiB")
     figure(
         f"the same again, {CHANGED} runs changed",
         "the first time",
-        again / first,
-        detail=f"{again:.1f} s",
+        again.wall / first.wall,
+        detail=f"{again.wall:.1f} s",
     )
-    detail = f"{sealed:.1f} s and {unsealed:.1f} s of CPU time"
-    figure("checksums compared", "runs without any", sealed / unsealed, "<= 1.05", detail=detail)
+    detail = f"{sealed.cpu:.1f} s and {first.cpu:.1f} s of CPU time"
+    figure(
+        "checksums compared", "runs without any", sealed.cpu / first.cpu, "<= 1.05", detail=detail
+    )
 
 
 if __name__ == "__main__":

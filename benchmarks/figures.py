@@ -1,10 +1,13 @@
-"""The rows that benchmarks print, and that `make bench` collects."""
+"""The rows that benchmarks print, and that `make bench` collects; the cost of a command."""
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # A file for rows of JSON, set by bench.py.
 VARIABLE = "QDSWEEP_BENCH"
@@ -66,3 +69,37 @@ def table(rows: Iterable[dict[str, Any]]) -> list[str]:
             cells[2:4] = f"**{ratio}**", f"**{row['wanted']}: not reached**"
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+class Cost(NamedTuple):
+    """CPU and wall seconds of a command, and the largest memory of a process [GiB]."""
+
+    cpu: float
+    wall: float
+    memory: float
+
+
+# A child begins with the memory of its parent, so a small process starts the command.
+_MEASURING = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=2)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(code, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024**2)
+"""
+
+
+def measure(folder: Path, *words: object) -> Cost:
+    """Returns the cost of a command that succeeds in a folder."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _MEASURING, *map(str, words)],
+        cwd=folder,
+        env={**os.environ, "SLURM_CONF": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wall = time.perf_counter() - start
+    code, cpu, memory = done.stdout.split()
+    assert code == "0", done.stderr[-3000:]
+    return Cost(float(cpu), wall, float(memory))

@@ -10,15 +10,11 @@ the same files, or is Snakemake without qdsweep.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import NamedTuple
 
-from figures import figure
+from figures import Cost, figure, measure
 
 REPO = Path(__file__).resolve().parents[1]
 sys.path.append(str(REPO / "tests/helpers"))
@@ -50,37 +46,6 @@ rule tables:
     output: "tables"
     shell: "touch {output}"
 """
-
-
-class Cost(NamedTuple):
-    """CPU and wall seconds of a command, and the largest memory of a process [GiB]."""
-
-    cpu: float
-    wall: float
-    memory: float
-
-
-def measure(folder: Path, *words: object) -> Cost:
-    """Returns the cost of a command that succeeds."""
-    code = (
-        "import json, resource, subprocess, sys\n"
-        "code = subprocess.call(sys.argv[1:], stdout=2)\n"
-        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(code, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024**2)"
-    )
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code, *map(str, words)],
-        cwd=folder,
-        env={**os.environ, "SLURM_CONF": os.devnull},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    wall = time.perf_counter() - start
-    exit_code, cpu, memory = done.stdout.split()
-    assert exit_code == "0", done.stderr[-3000:]
-    return Cost(float(cpu), wall, float(memory))
 
 
 def snakemake(folder: Path, *words: object) -> Cost:

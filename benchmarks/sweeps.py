@@ -17,7 +17,6 @@ It needs GNU parallel. Figures are seconds of whole processes, one after the oth
 import argparse
 import os
 import pstats
-import resource
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from pathlib import Path
 
 import yaml
 from bare_loop import BARE
-from figures import figure
+from figures import figure, measure
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 
 from qdsweep.config.compose import compose
@@ -213,13 +212,12 @@ def job(folder: Path, runs: int, repeats: int = 5) -> None:
         results = Results(folder / str(count) / "results")
         write_plan(sweep.plan(name="bench"), sweep.runs, results)
     (target,) = encode_target_jobs_cli_args([TargetSpec("qd_run", {"run": next(iter(sweep.runs))})])
-    words = ["-n", "--target-jobs", target, "--allowed-rules", "qd_run", "--mode", "remote"]
+    start = [BIN / "snakemake", "-s", REPO / "Snakefile", "--configfile", "sweep.yaml", "-n"]
+    words = ["--target-jobs", target, "--allowed-rules", "qd_run", "--mode", "remote", "--force"]
+    words += ["--no-hooks", "--cores", "2"]
     for _ in range(repeats):
         for count, times in spent.items():
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            snakemake(folder / str(count), *words, "--force", "--no-hooks")
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            times.append(measure(folder / str(count), *start, *words).cpu)
     few, many = (2 * statistics.median(times) for times in spent.values())
     figure(
         f"two parses of a Slurm job, sweep of {runs:,} runs, CPU time",
