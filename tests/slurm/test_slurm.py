@@ -141,12 +141,22 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
 
 
 @pytest.mark.timeout(1200)
-def test_the_end_of_the_wall_time_twice_and_no_memory_left_beside_it(tmp_path, expected):
-    # On a busy machine most of a minute is the start, so the number of jobs varies.
-    sweep = Sweep(tmp_path / "long", seconds=0.33, words=("--retries", "20"), runtime_min=1)
+def test_the_end_of_the_wall_time_twice_and_no_memory_left_beside_it(
+    tmp_path, expected, monkeypatch
+):
+    hold = tmp_path / "hold"
+    monkeypatch.setenv("PATIENT_HOLD", str(hold))
+    # On a busy machine most of a minute is the start, and the last attempt must have time to compute.
+    sweep = Sweep(tmp_path / "long", seconds=0.15, words=("--retries", "20"), runtime_min=2)
+    sweep.computing()
+    hold.touch()
+    monkeypatch.delenv("PATIENT_HOLD")
     memory_grows_only_after_running_out_of_it(tmp_path / "large", expected)
-    sweep.finish(expected, 1000)
-    assert len(sweep.attempts()) > 2, sweep.attempts()
+    wait_until(lambda: says(sweep.log, "the end of the wall time", 2), 600, "two jobs have ended")
+    hold.unlink()
+    sweep.finish(expected, 600)
+    ends = [how for how in sweep.attempts() if "wall time" in how]
+    assert len(ends) >= 2, sweep.attempts()
 
 
 def test_the_first_node_lost_then_preempted_then_cancelled(tmp_path, expected):
