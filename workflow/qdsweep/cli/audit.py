@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
@@ -20,6 +21,7 @@ from typing import Any
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import HOME, find_preset
+from qdsweep.config.requirements import require_packages_of
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
 from qdsweep.files import write_text
@@ -38,8 +40,8 @@ examples:
   qdsweep audit --share 5% --seed 3      another and larger sample
   qdsweep audit mine.csv --add my_sweep  write the finished runs of my_sweep to a table
 The sample is computed in a temporary folder. Digests of archives and metrics are compared bit by
-bit. A run that does not fit into --minutes is not drawn. Each row names its sweep, a file of
-config/sweeps/ that defines the experiment.
+bit. A run that does not fit into --minutes, or that needs a missing package, is not drawn. Each row
+names its sweep, a file of config/sweeps/ that defines the experiment.
 
 exit codes:
   0 all the same bits; 1 a run differs (its line has the reason); 2 wrong input
@@ -105,6 +107,12 @@ def _audit(arguments: argparse.Namespace) -> int:
     if not rows:
         raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
     runs = list({row["id"]: row for row in reversed(rows)}.values())[::-1]  # of several sweeps once
+    experiments = {name: _experiments(name) for name in {row["sweep"] for row in runs}}
+    jobs = {row["id"]: experiments[row["sweep"]].get(row["id"]) for row in runs}
+    reasons = {run: _missing_package(experiment) for run, experiment in jobs.items()}
+    for reason, number in Counter(filter(None, reasons.values())).items():
+        print(f"{plural(number, 'run')} left out: {reason}", flush=True)
+    runs = [row for row in runs if not reasons[row["id"]]]
     count = math.ceil(arguments.share * len(runs))
     drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * arguments.cores)
     if not drawn:
@@ -116,9 +124,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
     same = 0
     with ThreadPoolExecutor(arguments.cores) as pool:
-        experiments = {name: _experiments(name) for name in {row["sweep"] for row in drawn}}
-        jobs = [experiments[row["sweep"]].get(row["id"]) for row in drawn]
-        outcomes = pool.map(_compute, drawn, jobs, repeat(folder))
+        outcomes = pool.map(_compute, drawn, (jobs[row["id"]] for row in drawn), repeat(folder))
         for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
             same += not differences
             print(
@@ -150,6 +156,16 @@ def _experiments(name: str) -> dict[str, Experiment]:
     settings = read_sweep({}, files=[find_preset("sweeps", name)])
     sweep = table_of_runs(settings.experiment, settings.sweep, excluded=settings.exclude)
     return dict(sweep.runs)
+
+
+def _missing_package(experiment: Experiment | None) -> str:
+    """Returns which missing package an experiment needs, with the remedy; empty if it has all."""
+    if experiment is not None:
+        try:
+            require_packages_of(experiment)
+        except BadInput as error:
+            return str(error)
+    return ""
 
 
 def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
