@@ -4,7 +4,7 @@
 # make torture   the long forms of the fault tests, for hours: docs/evidence.md
 # make venv   only the installation: .venv/bin/qdsweep, .venv/bin/snakemake
 # make extras the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari
-# make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
+# make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala, apex_dqn and dms: docs/rl.md
 #             (before `make test`, which then tests them)
 # make test-rl  only their tests
 # make mutants  checks whether the tests detect changes of the modules that decide results
@@ -158,7 +158,7 @@ bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
 
 # About 15 hours of one core, resumable.
-published: venv
+published: rl
 	for table in sphere cma_mae dqd; do \
 	$(BIN)/snakemake --cores $(CORES) --configfile config/sweeps/published_$$table.yaml || exit; done
 	$(BIN)/python benchmarks/published.py results

@@ -146,7 +146,7 @@ def test_the_end_of_the_wall_time_twice_and_no_memory_left_beside_it(
 ):
     hold = tmp_path / "hold"
     monkeypatch.setenv("PATIENT_HOLD", str(hold))
-    # On a busy machine most of a minute is the start, and the last attempt must have time to compute.
+    # On a busy machine most of a minute is the start. The last attempt must have time to compute.
     sweep = Sweep(tmp_path / "long", seconds=0.15, words=("--retries", "20"), runtime_min=2)
     sweep.computing()
     hold.touch()

@@ -12,6 +12,8 @@ from starting import start
 from support import BIN, POLE, command, write_yaml
 from waiting import wait_until
 
+from qdsweep.sweep.runs import table_of_runs
+
 FILE = "config/sweeps/shipped.yaml"
 
 
@@ -70,6 +72,21 @@ def test_the_draw_has_a_share_a_cost_and_known_runs(copy):
     names_all(audit(copy, check=2).stderr, "table.csv", "line 3", "seconds", "'x'")
     (copy / "table.csv").write_text((copy / "table.csv").read_text().splitlines()[0])
     names_all(audit(copy, check=2).stderr, "table.csv", "--add")
+
+
+def test_a_run_that_needs_a_missing_package_is_left_out(copy):
+    absent = POLE | {"domain": POLE["domain"] | {"env": "absent_package:Pole-v0"}}
+    (run,) = table_of_runs(absent, "::: algorithm map_elites_line ::: seed 1").runs
+    changed(copy, 0, id=run)
+    swept = f"::: env {POLE['domain']['env']} absent_package:Pole-v0 ::: algorithm map_elites_line"
+    file = {"name": "shipped", "experiment": POLE, "sweep": f"{swept} ::: seed 1 2"}
+    write_yaml(copy / FILE, file)
+    printed = audit(copy, "--share", "100%").stdout
+    names_all(printed, "1 run", "absent_package", "1 of 1 the same bits")
+    table = (copy / "table.csv").read_text().splitlines(keepends=True)
+    (copy / "table.csv").write_text("".join(table[:2]))
+    error = audit(copy, check=2).stderr
+    assert "table.csv" in error and "--minutes" not in error
 
 
 def test_a_table_is_replaced_by_sweep(copy):

@@ -3,6 +3,7 @@
 from typing import get_args
 
 import pytest
+from composing import installed
 from refusals import refused
 from small_runs import digest_of
 from support import TINY
@@ -30,7 +31,7 @@ def test_another_pyribs_is_refused_by_what_it_lacks(monkeypatch):
 def strategy(kind: str, ranker: str, **keys: object) -> Experiment:
     emitters = [{"type": "evolution_strategy", "ranker": ranker}]
     part = {"archive": {"type": kind, **keys}, "emitters": emitters}
-    part["result_archive"] = kind == "density"
+    part["result_archive"] = kind in ("density", "discount")
     return compose({**TINY, "algorithm": part}, {"iterations": 2})
 
 
@@ -46,7 +47,7 @@ def digest_with(exp: Experiment, changes: dict[str, object] | None = None) -> st
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [
-        *((kind, {}) for kind in (*ARCHIVES, "density")),
+        *((kind, {}) for kind in (*ARCHIVES, "density", "discount")),
         ("proximity", {"local_competition": True}),
         ("density", {"density_method": "kde_sklearn", "bandwidth": 3.0, "buffer_size": 30}),
     ],
@@ -55,7 +56,7 @@ def test_an_archive_kind_takes_the_rankers_that_work_with_it(kind, keys):
     rankers = strategy(kind, "obj", **keys).algorithm.archive.rankers
     for ranker in set(get_args(Ranker)) - {"nslc_classic"}:
         if ranker in rankers:
-            digest_with(strategy(kind, ranker, **keys))
+            digest_with(installed(strategy(kind, ranker, **keys)))
         else:
             with refused("ranker", ranker, kind):
                 strategy(kind, ranker, **keys)
@@ -67,16 +68,18 @@ def test_the_density_ranker_is_refused_with_the_archive_that_it_needs():
 
 
 @pytest.mark.parametrize(
-    ("keys", "names"),
+    ("name", "keys", "names"),
     [
-        ({"result_archive": False}, ["density", "result_archive: true"]),
-        ({"add_mode": "single"}, ["density", "add_mode = single", "add_mode: batch"]),
-        ({"density_method": "cnf"}, ["density_method", "cnf", "zuko", "kde"]),
+        ("dds", {"result_archive": False}, ["density", "result_archive: true"]),
+        ("dds", {"add_mode": "single"}, ["density", "add_mode = single", "add_mode: batch"]),
+        ("dds", {"density_method": "cnf"}, ["density_method", "cnf", "zuko", "kde"]),
+        ("dms", {"result_archive": False}, ["discount", "result_archive: true"]),
+        ("dms", {"add_mode": "single"}, ["discount", "add_mode = single", "add_mode: batch"]),
     ],
 )
-def test_a_density_archive_is_refused_where_it_cannot_work(keys, names):
+def test_an_archive_without_elites_is_refused_where_it_cannot_work(name, keys, names):
     with refused(*names):
-        compose({**TINY, "algorithm": "dds"}, keys)
+        compose({**TINY, "algorithm": name}, keys)
 
 
 @pytest.mark.parametrize("key", ["remap_frequency", "buffer_capacity"])
@@ -129,6 +132,7 @@ def test_classic_nslc_ranks_by_a_field_of_the_domain(plugins):
         ("cma_me", "algorithm.emitters.0.selection_rule", "filter"),
         ("cma_me", "algorithm.emitters.0.restart_rule", 2),
         ("cma_mae", "algorithm.archive.learning_rate", 0.5),
+        ("dms", "algorithm.archive.learning_rate", 0.5),
         ("cma_me", "algorithm.emitters.0.ranker", "2rd"),
         ("cma_mega", "algorithm.emitters.0.lr", 0.1),
         ("omg_mega", "algorithm.emitters.0.sigma", 0.1),
@@ -139,7 +143,7 @@ def test_classic_nslc_ranks_by_a_field_of_the_domain(plugins):
     ],
 )
 def test_a_setting_changed_before_the_first_iteration_is_that_of_a_plain_run(algorithm, key, value):
-    exp = compose(TINY, {"algorithm": algorithm, "iterations": 6})
+    exp = installed(compose(TINY, {"algorithm": algorithm, "iterations": 6}))
     plain = compose(TINY, {"algorithm": algorithm, "iterations": 6, key: value})
     assert digest_with(exp, {key: value}) == digest_with(plain) != digest_with(exp)
 

@@ -28,12 +28,14 @@ def nothing_installed(monkeypatch):
     monkeypatch.setattr(requirements, "find_source", source_of)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("home", "name"), [*(("rl_cartpole", name) for name in NAMES), ("lp_sphere", "dms")]
+)
 def test_without_the_extra_every_name_is_refused_with_the_command(
-    name, tmp_path, nothing_installed
+    home, name, tmp_path, nothing_installed
 ):
     with refused(f"algorithm {name}", "torch", "`make rl`"):
-        check_packages({"run": compose("rl_cartpole", {"algorithm": name})}, Results(tmp_path))
+        check_packages({"run": compose(home, {"algorithm": name})}, Results(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,6 +23,7 @@ from typing import Any
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import HOME, find_preset
+from qdsweep.config.requirements import require_packages_of
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, write_text
@@ -40,8 +42,8 @@ examples:
   qdsweep audit --share 5% --seed 3      another and larger sample
   qdsweep audit mine.csv --add my_sweep  write the finished runs of my_sweep to a table
 The sample is computed in a temporary folder. Digests of archives and metrics are compared bit by
-bit. A run that does not fit into --minutes is not drawn. Each row names its sweep, a file of
-config/sweeps/ that defines the experiment.
+bit. A run that does not fit into --minutes, or that needs a missing package, is not drawn. Each row
+names its sweep, a file of config/sweeps/ that defines the experiment.
 
 exit codes:
   0 all the same bits; 1 a run differs (its line has the reason); 2 wrong input
@@ -113,12 +115,18 @@ def _audit(arguments: argparse.Namespace) -> int:
     if not rows:
         raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
     runs = list({row["id"]: row for row in reversed(rows)}.values())[::-1]  # of several sweeps once
+    experiments = {name: _experiments(name, arguments) for name in {row["sweep"] for row in runs}}
+    jobs = {row["id"]: experiments[row["sweep"]].get(_hash(row["id"])) for row in runs}
+    reasons = {run: _missing_package(experiment) for run, experiment in jobs.items()}
+    for reason, number in Counter(filter(None, reasons.values())).items():
+        print(f"{plural(number, 'run')} left out: {reason}", flush=True)
+    runs = [row for row in runs if not reasons[row["id"]]]
+    if not runs:
+        raise BadInput(f"{arguments.table}: every run needs a missing package")
     count = math.ceil(arguments.share * len(runs))
     drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * arguments.cores)
     if not drawn:
         raise BadInput(f"--minutes {arguments.minutes:g}: no run of {arguments.table} fits")
-    experiments = {name: _experiments(name, arguments) for name in {row["sweep"] for row in drawn}}
-    jobs = [experiments[row["sweep"]].get(_hash(row["id"])) for row in drawn]
     cores = min(arguments.cores, len(drawn))
     time = duration(sum(float(row["seconds"]) for row in drawn) / cores)
     sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
@@ -127,7 +135,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     same, differs = 0, False
     try:
         with ThreadPoolExecutor(arguments.cores) as pool:
-            outcomes = pool.map(_compute, drawn, jobs, repeat(folder))
+            outcomes = pool.map(_compute, drawn, (jobs[row["id"]] for row in drawn), repeat(folder))
             for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
                 same += not differences
                 differs |= bool(differences)
@@ -169,6 +177,16 @@ def _experiments(name: str, arguments: argparse.Namespace) -> dict[str, Experime
 def _hash(run: str) -> str:
     """Returns the hash in a run's id, which is the same under a preset's former name."""
     return run.rsplit("-", 1)[-1]
+
+
+def _missing_package(experiment: Experiment | None) -> str:
+    """Returns which missing package an experiment needs, with the remedy; empty if it has all."""
+    if experiment is not None:
+        try:
+            require_packages_of(experiment)
+        except BadInput as error:
+            return str(error)
+    return ""
 
 
 def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:

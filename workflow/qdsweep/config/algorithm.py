@@ -9,6 +9,7 @@ from qdsweep.config.archives import (
     Archive,
     CVTArchive,
     DensityArchive,
+    DiscountArchive,
     GridArchive,
     PluginArchive,
     SearchArchive,
@@ -81,8 +82,8 @@ class Composition(AlgorithmConfig):
         default=False,
         description=(
             "keep the best solutions in a second, elitist archive of the same cells (a grid for a "
-            "proximity or density archive). Metrics and results then describe that archive "
-            "(CMA-MAE)"
+            "proximity, density or discount archive). Metrics and results then describe that "
+            "archive (CMA-MAE)"
         ),
     )
     emitters: list[Emitter] = Field(
@@ -110,9 +111,21 @@ class Composition(AlgorithmConfig):
         return any(emitter.needs_jacobian for emitter in self.emitters)
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """What its archive needs."""
+        return self.archive.packages
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What its archive computes with."""
+        return self.archive.packages
+
+    @property
     def reported_archive(self) -> Archive:
         """The archive of metrics and results; a result archive has no thresholds."""
-        if not self.result_archive and not isinstance(self.archive, DensityArchive):
+        if isinstance(self.archive, DensityArchive | DiscountArchive):
+            return GridArchive(type="grid")
+        if not self.result_archive:
             return self.archive
         if isinstance(self.archive, CVTArchive):
             return self.archive.model_copy(update={"learning_rate": None})

@@ -32,6 +32,8 @@ class _ArchiveKind(Model):
     takes_result_archive: ClassVar[bool] = True
     # Whether it keeps elites. Without them, the emitters search with the result archive.
     keeps_elites: ClassVar[bool] = True
+    # The packages that not every installation has, which are also names of distributions.
+    packages: ClassVar[tuple[str, ...]] = ()
     # Its name in a text, and its papers (keys of config/references.bib).
     title: ClassVar[str]
     cite: ClassVar[tuple[str, ...]] = ()
@@ -225,6 +227,84 @@ class DensityArchive(_ArchiveKind):
         return ("density", "obj", "2obj")
 
 
+class DiscountArchive(_ArchiveKind):
+    """pyribs' DiscountArchive (discount model search): a network in place of CMA-MAE's thresholds.
+
+    It keeps no elites, so it needs `result_archive: true`. The emitters search with the result
+    archive. The network is an MLP of torch (`make rl`) with ReLU and Adam. After each iteration,
+    the new solutions and centres of empty cells train it.
+    """
+
+    keeps_elites = False
+    packages = ("torch",)
+    title = "discount"
+    cite = ("tjanaka2026discount",)
+
+    type: Literal["discount"]
+    learning_rate: float = Field(
+        title="archive learning rate",
+        default=0.1,
+        ge=0,
+        le=1,
+        description="learning rate of the discounts",
+        json_schema_extra=NOW,
+    )
+    threshold_min: float | None = Field(
+        title="first threshold",
+        default=None,
+        description=(
+            "discount of empty cells; null: the lowest objective of the domain [objective units]"
+        ),
+    )
+    init_train_points: int = Field(
+        title="... points for the first training",
+        default=1000,
+        ge=1,
+        description="centres of cells in the training before the first iteration [points]",
+    )
+    empty_points: int = Field(
+        title="... empty points",
+        default=100,
+        ge=0,
+        description="centres of empty cells in the training after each iteration [points]",
+    )
+    model_hidden: list[Annotated[int, Field(ge=1)]] = Field(
+        title="a discount model with hidden layers of ... units",
+        default=[128, 128],
+        min_length=1,
+        description="sizes of the hidden layers of the network [units]",
+    )
+    model_lr: float = Field(
+        title="model learning rate", default=0.001, gt=0, description="learning rate of Adam"
+    )
+    train_epochs: int = Field(
+        title="at most ... epochs per iteration",
+        default=5,
+        ge=1,
+        description="largest number of epochs of a training [epochs]",
+    )
+    train_cutoff_loss: float = Field(
+        title="training until a loss of",
+        default=0.05,
+        ge=0,
+        description=(
+            "a training ends after an epoch with this mean squared error or less, where discounts "
+            "are scaled to [0, 1] by the objective range"
+        ),
+    )
+    train_batch_size: int = Field(
+        title="minibatches of ... points",
+        default=32,
+        ge=1,
+        description="points per training step [points]",
+    )
+
+    @property
+    def rankers(self) -> tuple[str, ...]:
+        """Those that need no novelty or density: the result archive has cells."""
+        return ("imp", "2imp", "rd", "2rd", "obj", "2obj")
+
+
 class PluginArchive(_ArchiveKind):
     """Your own archive: `Class(**arguments)`, and the arguments that its signature asks for.
 
@@ -263,7 +343,10 @@ _Elites = (
 Archive = Annotated[_Elites, Discriminator(own_or_type)]
 # With a result archive, an algorithm can also search with an archive that keeps no elites.
 SearchArchive = Annotated[
-    _Elites | Annotated[DensityArchive, Tag("density")], Discriminator(own_or_type)
+    _Elites
+    | Annotated[DensityArchive, Tag("density")]
+    | Annotated[DiscountArchive, Tag("discount")],
+    Discriminator(own_or_type),
 ]
 ARCHIVES: dict[str, type[_ArchiveKind]] = {
     tag.tag: kind

@@ -49,8 +49,6 @@ class AlgorithmConfig(Model, ABC):
     fixed = "the algorithm is made with it"
     # `module:function`, which makes the algorithm from experiment, domain and shared folder.
     code: ClassVar[str]
-    # The distributions that its results depend on, in addition to those of every run.
-    libraries: ClassVar[tuple[str, ...]] = ()
 
     name: str = Field(
         default="custom",
@@ -86,6 +84,11 @@ class AlgorithmConfig(Model, ABC):
     @property
     def packages(self) -> tuple[str, ...]:
         """What it needs that not every installation has, as `config.extras` takes it."""
+        return ()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that its results depend on, in addition to those of every run."""
         return ()
 
     @property

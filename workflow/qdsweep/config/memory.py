@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from qdsweep.config.algorithm import Composition
-from qdsweep.config.archives import CVTArchive, DensityArchive, PluginArchive
+from qdsweep.config.archives import CVTArchive, DensityArchive, DiscountArchive, PluginArchive
 from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.rl import ActorCritic, OnPolicy
@@ -70,16 +70,21 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
         count = getattr(algorithm, key, 0)
         yield _TRANSITION * count, f"algorithm.{key} = {count}: a buffer of this many transitions"
+    archive = getattr(algorithm, "archive", None)
+    networks = {}
     if isinstance(algorithm, ActorCritic):
-        hidden = algorithm.vf_hidden
+        networks["vf_hidden"] = algorithm.vf_hidden
+    if isinstance(archive, DiscountArchive):
+        networks["archive.model_hidden"] = archive.model_hidden
+    for key, hidden in networks.items():
         weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
-        yield _WEIGHT * weights, f"algorithm.vf_hidden = {hidden}: a network of such layers"
+        yield _WEIGHT * weights, f"algorithm.{key} = {hidden}: a network of such layers"
     if isinstance(algorithm, Composition):
         for number, emitter in enumerate(algorithm.emitters):
             if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
                 label = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
                 yield _NUMBER * dim**2, f"{label} numbers (sep_cma_es has none)"
-    if isinstance(archive := getattr(algorithm, "archive", None), DensityArchive):
+    if isinstance(archive, DensityArchive):
         size = archive.buffer_size
         yield _NUMBER * size, f"algorithm.archive.buffer_size = {size}: this number of points"
     if isinstance(algorithm.reported_archive, CVTArchive):

@@ -70,7 +70,6 @@ class ReinforcementLearning(Family):
     episodes are added to the archive.
     """
 
-    libraries = ("torch", "stable-baselines3")
     own_papers: ClassVar[tuple[str, ...]]
 
     evaluate_every: int = Field(
@@ -103,6 +102,11 @@ class ReinforcementLearning(Family):
     def packages(self) -> tuple[str, ...]:
         """What the extra `rl` brings."""
         return ("torch", "stable_baselines3")
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What the extra `rl` brings."""
+        return ("torch", "stable-baselines3")
 
     @property
     def needs_experience(self) -> bool:

@@ -23,7 +23,7 @@ def torch():
     pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
     import torch
 
-    import qdsweep.algorithms.rl  # noqa: F401
+    import qdsweep.algorithms.pytorch  # noqa: F401
 
     return torch
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from ribs import emitters
-from ribs.archives import ArchiveBase, ArrayStore, DensityArchive
+from ribs.archives import ArchiveBase, ArrayStore, DensityArchive, DiscountArchive
 from ribs.emitters import EmitterBase
 from ribs.emitters.opt import LMMAEvolutionStrategy
 from ribs.schedulers import BanditScheduler, Scheduler
@@ -191,7 +191,7 @@ class RibsAlgorithm(Algorithm):
         fields: dict[str, Any] = {**evaluation.fields, SEED: candidates.seeds}
         # An archive of an earlier release has no field for seeds. A user's may lack any field.
         for archive in (self.ribs_scheduler.archive, self.archive.ribs_archive):
-            if isinstance(archive, DensityArchive):  # it ignores them
+            if isinstance(archive, DensityArchive | DiscountArchive):  # it ignores them
                 continue
             known = getattr(archive, "field_list", evaluation.fields)
             fields = {name: values for name, values in fields.items() if name in known}
@@ -199,6 +199,8 @@ class RibsAlgorithm(Algorithm):
             self.ribs_scheduler.tell_dqd(objective, measures, evaluation.jacobian, **fields)
         else:
             self.ribs_scheduler.tell(objective, measures, **fields)
+            if isinstance(self.ribs_scheduler.archive, DiscountArchive):
+                internals.train_discounts(self.ribs_scheduler.archive)
 
     def asked(self, *, gradients: bool) -> None:
         """Records that the scheduler has already been asked for a batch."""
@@ -252,11 +254,13 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     fields = archive_fields(domain)
     if not all(map(takes_fields, algorithm.emitters)):
         del fields[SEED]
-    archive = build_archive(algorithm.archive, experiment, domain, fields, centroids, archive_seed)
     result = None
     if algorithm.result_archive:
         reported = algorithm.reported_archive
         result = build_archive(reported, experiment, domain, fields, centroids, result_seed)
+    archive = build_archive(
+        algorithm.archive, experiment, domain, fields, centroids, archive_seed, result
+    )
     scheduler = algorithm.scheduler
     sizes = algorithm.group_sizes(experiment.num_emitters)
     groups = [group for group, n in zip(algorithm.emitters, sizes, strict=True) for _ in range(n)]

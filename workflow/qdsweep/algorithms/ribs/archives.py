@@ -18,6 +18,7 @@ from ribs.archives import (
     ArchiveBase,
     CVTArchive,
     DensityArchive,
+    DiscountArchive,
     DNSArchive,
     GridArchive,
     ProximityArchive,
@@ -279,7 +280,8 @@ def build_archive(
     domain: Domain,
     fields: Fields,
     centroids: Centroids,
-    seed: np.random.SeedSequence | None = None,
+    seed: np.random.SeedSequence,
+    result: ArchiveBase | None = None,
 ) -> ArchiveBase:
     """Builds an archive from its config.
 
@@ -290,6 +292,7 @@ def build_archive(
         fields: Further fields of each elite.
         centroids: Gives the centroids of a CVT archive.
         seed: The seed of the archive's random draws.
+        result: The archive of results, if there is another one.
     """
     if isinstance(archive, config.PluginArchive):
         given = {**what_is_given(experiment, domain, fields), "seed": seed}
@@ -298,6 +301,8 @@ def build_archive(
         return own
     if isinstance(archive, config.DensityArchive):
         return _density(archive, domain, seed)
+    if isinstance(archive, config.DiscountArchive):
+        return _discounts(archive, domain, seed, result)
     kind = KINDS[archive.type]
     archive_class: Any = kind.ribs
     return archive_class(
@@ -310,7 +315,7 @@ def build_archive(
 
 
 def _density(
-    archive: config.DensityArchive, domain: Domain, seed: np.random.SeedSequence | None
+    archive: config.DensityArchive, domain: Domain, seed: np.random.SeedSequence
 ) -> DensityArchive:
     """Builds a density archive, which has no fields, cells or scores."""
     keys = archive.model_dump(exclude={"type"})
@@ -318,6 +323,32 @@ def _density(
         keys["bandwidth"] = 0.05 * float(np.mean([high - low for low, high in _ranges(domain)]))
     made = DensityArchive(measure_dim=len(domain.measures), seed=seed, **keys)
     internals.clear_buffer(made)
+    return made
+
+
+def _discounts(
+    archive: config.DiscountArchive,
+    domain: Domain,
+    seed: np.random.SeedSequence,
+    result: ArchiveBase | None,
+) -> DiscountArchive:
+    """Builds a discount archive and trains its model for the first time."""
+    from qdsweep.algorithms.pytorch.discount import DiscountModel  # imports torch
+
+    (model_seed,) = seed.spawn(1)
+    made = DiscountArchive(
+        solution_dim=domain.solution_dim,
+        measure_dim=len(domain.measures),
+        discount_model_manager=DiscountModel(
+            archive.model_dump(), _ranges(domain), domain.objective_range, model_seed
+        ),
+        result_archive=result,
+        init_train_points=archive.init_train_points,
+        empty_points=archive.empty_points,
+        seed=seed,
+        **_threshold(archive, domain),
+    )
+    made.init_discount_model()
     return made
 
 
@@ -377,7 +408,7 @@ def _ranges(domain: Domain) -> list[tuple[float, float]]:
 
 
 def _threshold(
-    archive: config.GridArchive | config.CVTArchive, domain: Domain
+    archive: config.GridArchive | config.CVTArchive | config.DiscountArchive, domain: Domain
 ) -> dict[str, float | None]:
     """Returns the arguments of CMA-MAE's annealing (Fontaine & Nikolaidis 2023, eq. 2), if any."""
     if archive.learning_rate is None:

@@ -13,6 +13,7 @@ from ribs.archives import (
     ArrayStore,
     CVTArchive,
     DensityArchive,
+    DiscountArchive,
     GridArchive,
     SlidingBoundariesArchive,
 )
@@ -35,10 +36,21 @@ def _check() -> None:
     space: dict[str, Any] = {"solution_dim": 1, "dims": [1], "ranges": [(0.0, 1.0)]}
     store = ArrayStore({"objective": ((), np.float64)}, 1)
     edges = ("_boundaries", "_lower_bounds", "_upper_bounds", "_interval_size")
+    discounts = DiscountArchive(
+        solution_dim=1,
+        measure_dim=1,
+        learning_rate=1.0,
+        threshold_min=0.0,
+        discount_model_manager=None,
+        result_archive=GridArchive(**space),
+        init_train_points=1,
+        empty_points=1,
+    )
     used: list[tuple[object, tuple[str, ...]]] = [
         (store, ("_props", "_fields")),
         (GridArchive(**space), ("_store", "_objective_sum", "_stats_update")),
         (DensityArchive(measure_dim=1, bandwidth=1.0), ("_buffer",)),
+        (discounts, ("_cached_data", "_cached_add_info")),
         (Scheduler, ("_add_to_archives", "_EMPTY_WARNING")),
         (SlidingBoundariesArchive(**space), edges),
     ]
@@ -89,6 +101,12 @@ def restore_store(
 def clear_buffer(archive: DensityArchive) -> None:
     """Clears the empty rows of a new buffer, so that equal states have equal bytes."""
     archive._buffer[:] = 0
+
+
+def train_discounts(archive: DiscountArchive) -> None:
+    """Trains the discount model with the latest solutions, and frees these."""
+    archive.train_discount_model()
+    archive._cached_data = archive._cached_add_info = None
 
 
 def objectives(

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from qdsweep.algorithms.pytorch import arrays, tensors
 from qdsweep.algorithms.rl.base import Lagged
-from qdsweep.algorithms.rl.learner import arrays, tensors
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.algorithms.rl.steps import Steps, join
 from qdsweep.domains.base import Actor, Exploration, Floats, Record

@@ -6,7 +6,7 @@ A reload file has the states of a learner's generators, and arrays in place of t
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from gymnasium import spaces
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import LinearSchedule
 
+from qdsweep.algorithms.pytorch import arrays, tensors
 from qdsweep.domains.base import Actor, Floats
 
 
@@ -46,28 +47,6 @@ class Generators:
             self._numpy, self._torch = np.random.get_state(), torch.get_rng_state().numpy()
             np.random.set_state(global_states[0])
             torch.set_rng_state(global_states[1])
-
-
-def arrays(state: Any) -> Any:
-    """Returns a `state_dict` with arrays in place of tensors, for a reload file."""
-    if isinstance(state, torch.Tensor):
-        return state.detach().cpu().numpy().copy()
-    return _each(arrays, state)
-
-
-def tensors(state: Any) -> Any:
-    """Returns the `state_dict` that `arrays` converted."""
-    if isinstance(state, np.ndarray):
-        return torch.from_numpy(state.copy())
-    return _each(tensors, state)
-
-
-def _each(change: Callable[[Any], Any], state: Any) -> Any:
-    if isinstance(state, dict):
-        return {key: change(value) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(map(change, state))
-    return state
 
 
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}

@@ -8,8 +8,9 @@ from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 
 from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.pytorch import arrays
 from qdsweep.algorithms.rl.base import RLAlgorithm
-from qdsweep.algorithms.rl.learner import SB3Learner, arrays
+from qdsweep.algorithms.rl.learner import SB3Learner
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
 from qdsweep.domains.policies import count_parameters, layer_shapes

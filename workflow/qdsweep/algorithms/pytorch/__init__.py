@@ -1,0 +1,51 @@
+"""torch, from the extra `rl`, with repeatable results, and its states as arrays.
+
+A module that imports torch first imports this package, or is in it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from qdsweep.errors import BadInput
+from qdsweep.host.machine import apply_torch_baseline
+
+_IS_AVX2 = apply_torch_baseline()  # before the import of torch, which reads it
+
+try:
+    import torch
+except ModuleNotFoundError:
+    raise
+except ImportError as error:  # a build for another machine, or a missing system library
+    raise BadInput(f"torch cannot be imported ({error}): install it again") from None
+
+if _IS_AVX2 and torch.backends.cpu.get_cpu_capability() != "AVX2":
+    raise BadInput(
+        "torch was imported before qdsweep set its CPU settings, so results would depend on the "
+        "machine: import it only inside functions of your domain or metric"
+    )
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+
+
+def arrays(state: Any) -> Any:
+    """Returns a `state_dict` with arrays in place of tensors, for a reload file."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().cpu().numpy().copy()
+    return _each(arrays, state)
+
+
+def tensors(state: Any) -> Any:
+    """Returns the `state_dict` that `arrays` converted."""
+    if isinstance(state, np.ndarray):
+        return torch.from_numpy(state.copy())
+    return _each(tensors, state)
+
+
+def _each(change: Callable[[Any], Any], state: Any) -> Any:
+    if isinstance(state, dict):
+        return {key: change(value) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return type(state)(map(change, state))
+    return state
