@@ -1,11 +1,16 @@
 """`qdsweep audit`: a sample of a table of finished runs is computed again."""
 
 import csv
+import os
+import signal
+import subprocess
 
+import psutil
 import pytest
 from refusals import names_all
 from starting import start
-from support import POLE, command, write_yaml
+from support import BIN, POLE, command, write_yaml
+from waiting import wait_until
 
 from qdsweep.sweep.runs import table_of_runs
 
@@ -78,6 +83,10 @@ def test_a_run_that_needs_a_missing_package_is_left_out(copy):
     write_yaml(copy / FILE, file)
     printed = audit(copy, "--share", "100%").stdout
     names_all(printed, "1 run", "absent_package", "1 of 1 the same bits")
+    table = (copy / "table.csv").read_text().splitlines(keepends=True)
+    (copy / "table.csv").write_text("".join(table[:2]))
+    error = audit(copy, check=2).stderr
+    assert "table.csv" in error and "--minutes" not in error
 
 
 def test_a_table_is_replaced_by_sweep(copy):
@@ -85,3 +94,46 @@ def test_a_table_is_replaced_by_sweep(copy):
     names_all(audit(copy, "--add", "shipped").stdout, "2 runs", "1")
     with (copy / "table.csv").open(newline="") as file:
         assert [row["sweep"] for row in csv.DictReader(file)] == ["other", "shipped", "shipped"]
+
+
+def test_a_table_that_is_no_csv_or_lacks_a_value_is_refused(copy):
+    table = copy / "table.csv"
+    text = table.read_text()
+    for content in (text.encode("utf-16"), text.encode() + b"caf\xe9\n"):
+        table.write_bytes(content)
+        names_all(audit(copy, check=2).stderr, "table.csv", "UTF-8")
+    table.write_text(text + "shipped,lost\n")
+    names_all(audit(copy, check=2).stderr, "table.csv", "line 4", "algorithm", None)
+    for name, value in (("budget", "seed=7"), ("versions", ""), ("sweep", "lost")):
+        table.write_text(text)
+        changed(copy, 0, **{name: value})
+        names_all(audit(copy, "--share", "100%", check=2).stderr, "table.csv", name, repr(value))
+
+
+def test_a_table_with_a_byte_order_mark_and_runs_under_a_former_name(copy):
+    """Spreadsheets write the mark."""
+    run = changed(copy, 0, sweep="shipped")
+    former = run.replace("map_elites_line", "former")
+    changed(copy, 0, id=former)
+    table = copy / "table.csv"
+    table.write_text(table.read_text(), encoding="utf-8-sig")
+    names_all(audit(copy, "--share", "100%").stdout, former, "2 of 2 the same bits")
+
+
+def test_a_sweep_that_is_named_twice_is_added_once(copy):
+    names_all(audit(copy, "--add", "shipped", "shipped").stdout, "2 runs")
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_an_audit_that_ends_early_leaves_no_run(copy, tmp_path, kill):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    words = [BIN / "qdsweep", "audit", "table.csv", "--share", "100%"]
+    process = subprocess.Popen(words, cwd=copy, env={**os.environ, "TMPDIR": str(folder)})
+    wait_until(lambda: psutil.Process(process.pid).children())
+    runs = psutil.Process(process.pid).children()
+    for each in [process] if kill else [process, *runs]:  # a terminal interrupts all of them
+        each.send_signal(signal.SIGKILL if kill else signal.SIGINT)
+    assert process.wait(60) == (-signal.SIGKILL if kill else 130)
+    assert not psutil.wait_procs(runs, 60)[1]
+    assert not [*folder.glob("*/runs/*/summary.json" if kill else "*")]

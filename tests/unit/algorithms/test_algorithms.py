@@ -82,6 +82,13 @@ def test_an_archive_without_elites_is_refused_where_it_cannot_work(name, keys, n
         compose({**TINY, "algorithm": name}, keys)
 
 
+@pytest.mark.parametrize("key", ["remap_frequency", "buffer_capacity"])
+def test_boundaries_are_made_from_two_solutions_or_more(key):
+    with refused(key, 1):
+        compose({**TINY, "algorithm": "sliding_boundaries"}, {key: 1})
+    digest_with(compose({**TINY, "algorithm": "sliding_boundaries"}, {key: 2}))
+
+
 def test_emitters_of_a_density_archive_search_with_the_result_archive():
     exp = compose({**TINY, "algorithm": "dds", "restart_rule": 1, "iterations": 2})
     made = make_algorithm(exp, make_domain(exp.domain), None)

@@ -117,6 +117,19 @@ def test_whole_runs_equal_those_of_pyribs_scheduler():
             assert state(mine) == state(pyribs)
 
 
+@pytest.mark.parametrize("algorithm", ["novelty_search", "nslc"])
+def test_emitters_take_what_an_archive_without_cells_returns(algorithm):
+    exp = compose({**TINY, "algorithm": algorithm}, {"add_mode": "single"})
+    domain = make_domain(exp.domain)
+    made = make_algorithm(exp, domain, None)
+    for _ in range(4):
+        if (batch := made.ask()) is None:
+            continue
+        seeds = np.zeros(len(batch.solutions), dtype=np.uint64)
+        made.tell(batch._replace(seeds=seeds), domain.evaluate(batch.solutions, seeds))
+    assert len(made.ribs_scheduler.archive) > 0
+
+
 def test_other_archives_add_each_solution_by_pyribs_own_way():
     keys = {"solution_dim": 3, "measure_dim": 2, "k_neighbors": 2, "novelty_threshold": 0.1}
     keys["extra_fields"] = BOTH["extra_fields"]

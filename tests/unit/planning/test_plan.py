@@ -195,7 +195,15 @@ def test_runs_of_a_renamed_preset_are_found_and_extended():
         assert there.config["algorithm"]["name"] == "cma_me_one_stage"
     assert all("6/6" in row for row in rows())
     assert start(**plain, algorithm="cma_me_imp").runs.keys().isdisjoint(sweep.runs)
-    names_all(plan(), "cma_me_imp", "2 runs", next(iter(sweep.runs)), "cma_me_one_stage")
+    known = "cma_me_imp", "2 runs", next(iter(sweep.runs)), "cma_me_one_stage"
+    names_all(plan(), *known)
+    data = yaml.safe_load(Path("s.yaml").read_text())
+    for further in (
+        {"sweep": "::: algorithm cma_me_imp cma_me :::+ sigma0 '' 0.2 ::: seed 1 2"},
+        {"sweep": ":::~ timeout uniform 100 200 ::: seed 1 2", "search": {"samples": 1}},
+    ):
+        Path("s.yaml").write_text(yaml.safe_dump(data | further))
+        names_all(plan(), *known)
 
 
 TYPED = SOURCE.replace("import numpy", "import typing\nimport numpy").replace(

@@ -42,3 +42,6 @@ def test_runs_of_a_renamed_preset_have_its_present_name(name, tmp_path):
         part = compose("lp_sphere", {"algorithm": preset}).algorithm.model_dump(mode="json")
         path = write_yaml(tmp_path / "run.yaml", {"algorithm": part})
         assert read_config(path)["algorithm"]["name"] == preset
+    own = untitled | {"title": ""}  # of the user, without a title
+    path = write_yaml(tmp_path / "run.yaml", {"algorithm": own})
+    assert read_config(path)["algorithm"] == own

@@ -187,7 +187,8 @@ def _settings(run: RunDir, results: Results) -> tuple[Experiment | None, str]:
     except BadInput:
         return None, run.name
     algorithm = experiment.algorithm
-    now = {"name": name_now(algorithm.name, algorithm.title)}
+    title = algorithm.title if "title" in algorithm.model_fields_set else None
+    now = {"name": name_now(algorithm.name, title)}
     experiment = experiment.model_copy(update={"algorithm": algorithm.model_copy(update=now)})
     files = code_of_run(run.name, experiment, results) if experiment.plugins else {}
 

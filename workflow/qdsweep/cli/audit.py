@@ -9,11 +9,13 @@ import platform
 import random
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -24,14 +26,14 @@ from qdsweep.config.files import HOME, find_preset
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
-from qdsweep.files import write_text
+from qdsweep.files import damaged, write_text
 from qdsweep.host.machine import has_avx2
+from qdsweep.host.process import die_with_parent
 from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary, write_config
 from qdsweep.records.status import read_status
-from qdsweep.sweep.runs import table_of_runs
 from qdsweep.text import duration, plural
 
 AUDIT = """\
@@ -53,6 +55,12 @@ _COLUMNS = (
     *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", _DIGEST),
     *(*_METRICS, "versions"),
 )
+# Column -> the form of its values, and an example.
+_FORMS = {
+    "budget": (rf"({'|'.join(BUDGETS)})=\d+", "iterations=100"),
+    "seconds": (r"\d{1,12}(\.\d+)?", "1.5"),
+    "versions": (r"[^ ;]+ [^;]+(; [^ ;]+ [^;]+)*", "numpy 2.4.6; ribs 0.12.0"),
+}
 _Row = Mapping[str, str]
 
 
@@ -107,12 +115,14 @@ def _audit(arguments: argparse.Namespace) -> int:
     if not rows:
         raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
     runs = list({row["id"]: row for row in reversed(rows)}.values())[::-1]  # of several sweeps once
-    experiments = {name: _experiments(name) for name in {row["sweep"] for row in runs}}
-    jobs = {row["id"]: experiments[row["sweep"]].get(row["id"]) for row in runs}
+    experiments = {name: _experiments(name, arguments) for name in {row["sweep"] for row in runs}}
+    jobs = {row["id"]: experiments[row["sweep"]].get(_hash(row["id"])) for row in runs}
     reasons = {run: _missing_package(experiment) for run, experiment in jobs.items()}
     for reason, number in Counter(filter(None, reasons.values())).items():
         print(f"{plural(number, 'run')} left out: {reason}", flush=True)
     runs = [row for row in runs if not reasons[row["id"]]]
+    if not runs:
+        raise BadInput(f"{arguments.table}: every run needs a missing package")
     count = math.ceil(arguments.share * len(runs))
     drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * arguments.cores)
     if not drawn:
@@ -122,19 +132,22 @@ def _audit(arguments: argparse.Namespace) -> int:
     sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
     print(f"{arguments.table}: {sample}, about {time} on {plural(cores, 'core')}", flush=True)
     folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
-    same = 0
-    with ThreadPoolExecutor(arguments.cores) as pool:
-        outcomes = pool.map(_compute, drawn, (jobs[row["id"]] for row in drawn), repeat(folder))
-        for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
-            same += not differences
-            print(
-                f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
-                flush=True,
-            )
-    if same == len(drawn):
-        shutil.rmtree(folder.path)
-    else:
-        print(f"The computed runs are in {folder.runs}")
+    same, differs = 0, False
+    try:
+        with ThreadPoolExecutor(arguments.cores) as pool:
+            outcomes = pool.map(_compute, drawn, (jobs[row["id"]] for row in drawn), repeat(folder))
+            for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
+                same += not differences
+                differs |= bool(differences)
+                print(
+                    f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
+                    flush=True,
+                )
+    finally:
+        if differs:
+            print(f"The computed runs are in {folder.runs}")
+        else:
+            shutil.rmtree(folder.path)
     print(f"{same} of {len(drawn)} the same bits")
     return 0 if same == len(drawn) else 1
 
@@ -149,13 +162,21 @@ def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_
     return drawn
 
 
-def _experiments(name: str) -> dict[str, Experiment]:
-    """Returns run id -> experiment of a sweep of config/sweeps/."""
-    from qdsweep.planning.start import read_sweep
+def _experiments(name: str, arguments: argparse.Namespace) -> dict[str, Experiment]:
+    """Returns hash of the id -> experiment of each run of a sweep of config/sweeps/."""
+    from qdsweep.planning.start import read_sweep, sweep_of
 
-    settings = read_sweep({}, files=[find_preset("sweeps", name)])
-    sweep = table_of_runs(settings.experiment, settings.sweep, excluded=settings.exclude)
-    return dict(sweep.runs)
+    try:
+        settings = read_sweep({}, files=[find_preset("sweeps", name)])
+        sweep = sweep_of(settings, Results(arguments.results))
+    except BadInput as error:
+        raise BadInput(f"{arguments.table}: {error}") from None
+    return {_hash(run): experiment for run, experiment in sweep.runs.items()}
+
+
+def _hash(run: str) -> str:
+    """Returns the hash in a run's id, which is the same under a preset's former name."""
+    return run.rsplit("-", 1)[-1]
 
 
 def _missing_package(experiment: Experiment | None) -> str:
@@ -179,7 +200,11 @@ def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
     if not has_avx2():
         words += ["--set", "cpu_baseline=native"]
     done = subprocess.run(
-        [*PYTHON, "run", str(config), *words], capture_output=True, text=True, check=False
+        [*PYTHON, "run", str(config), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=partial(die_with_parent, signal.SIGTERM, os.getpid()),
     )
     if done.returncode:
         return f"differs: it ended with {done.returncode}: {done.stderr.strip()[-300:]}"
@@ -212,21 +237,30 @@ def _read(table: Path) -> list[dict[str, str]]:
     """Reads a table of runs.
 
     Raises:
-        BadInput: It is missing, has other columns, or a row without seconds.
+        BadInput: It is missing, is no CSV, has other columns, or a row without a value or with a
+            wrong one.
     """
     if not table.is_file():
         raise BadInput(
             f"{table}: there is no such table; `qdsweep audit TABLE --add SWEEP` writes it"
         )
-    with table.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-        if missing:
-            raise BadInput(f"{table}: it has no column {missing[0]}")
-        rows = list(reader)
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            columns, rows = reader.fieldnames or (), list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise damaged(table, error, "write it as CSV in UTF-8") from None
+    missing = [name for name in _COLUMNS if name not in columns]
+    if missing:
+        raise BadInput(f"{table}: it has no column {missing[0]}")
     for line, row in enumerate(rows, start=2):
-        if not re.fullmatch(r"\d+(\.\d+)?", row["seconds"] or ""):
-            raise BadInput(f"{table}, line {line}: seconds = {row['seconds']!r} is not a number")
+        for name in _COLUMNS:
+            form, example = _FORMS.get(name, ("(?s:.*)", ""))
+            if not re.fullmatch(form, row[name] or "") or row[name] is None:
+                hint = f" (expected: {example!r} or alike)" if example else ""
+                raise BadInput(
+                    f"{table}, line {line}: {name} = {row[name]!r}{hint}: fix or remove the line"
+                )
     return rows
 
 
@@ -237,6 +271,7 @@ def _text(value: object) -> str:
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
     """Replaces the rows of some sweeps in a table by their finished runs."""
     kept = [row for row in (_read(table) if table.exists() else []) if row["sweep"] not in sweeps]
+    sweeps = list(dict.fromkeys(sweeps))
     added = [row for name in sweeps for row in _finished(results, name)]
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
@@ -250,6 +285,8 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
 def _finished(results: Results, name: str) -> Iterator[dict[str, str]]:
     """Yields the rows of those runs of a sweep that are finished at its budget."""
     plan = read_plan(results.sweep(name))
+    if plan.search:
+        raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
     for row in plan.computed:
         run = results.run(row.run)
         budget = {unit: getattr(row, unit) for unit in BUDGETS if getattr(row, unit)}

@@ -143,10 +143,10 @@ class SlidingBoundariesArchive(_ArchiveKind):
 
     type: Literal["sliding_boundaries"]
     remap_frequency: int = Field(
-        default=100, ge=1, description="insertions between two moves of the boundaries [solutions]"
+        default=100, ge=2, description="insertions between two moves of the boundaries [solutions]"
     )
     buffer_capacity: int = Field(
-        default=1000, ge=1, description="latest solutions that decide the boundaries [solutions]"
+        default=1000, ge=2, description="latest solutions that decide the boundaries [solutions]"
     )
 
 

@@ -28,14 +28,18 @@ The preset that has such a name now has the settings of pyribs' example, and ano
 """
 
 
-def name_now(name: str, title: str) -> str:
+def name_now(name: str, title: str | None) -> str:
     """Returns the present name of the algorithm of a run.
 
     Args:
         name: Its name in the run's config.yaml.
-        title: Its title there; empty in runs of version 0.1.0.
+        title: Its title there; None in runs of version 0.1.0, which have no such key.
     """
-    known = (now for now, former in FORMER.items() if former == (name, title or former.title))
+    known = (
+        now
+        for now, former in FORMER.items()
+        if former == (name, former.title if title is None else title)
+    )
     return next(known, name)
 
 

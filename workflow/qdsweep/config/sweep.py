@@ -51,7 +51,7 @@ class Published(Model):
         description="the published standard deviation of a trial, in the metric's unit",
     )
     trials: int | None = Field(
-        default=None, ge=2, description="number of trials of the published mean"
+        default=None, ge=2, le=1_000_000, description="number of trials of the published mean"
     )
     source: str = Field(description="where the value was published: paper and table")
 

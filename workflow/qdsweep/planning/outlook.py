@@ -24,6 +24,7 @@ from qdsweep.records.plan import Plan, PlannedRun, read_plan
 from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total
 from qdsweep.records.sources import changed_files, finder, kept_code, replaced
 from qdsweep.records.status import COMPUTED, read_status
+from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.groups import UNGROUPED
 from qdsweep.sweep.ids import decisive
 from qdsweep.sweep.runs import Row, Sweep, by_setting
@@ -98,8 +99,10 @@ def renamed(
             setting = row.experiment.setting
             if setting not in earlier:
                 earlier[setting] = None
+                values = {key: value for key, value in row.values.items() if value != ""}
+                values.pop(SAMPLE, None)
                 with suppress(BadInput):  # the earlier preset had no such key
-                    earlier[setting] = compose(experiment, {**row.values, "algorithm": now})
+                    earlier[setting] = compose(experiment, {**values, "algorithm": now})
             if (known := earlier[setting]) is not None:
                 runs.append(find(known.model_copy(update={"seed": row.experiment.seed})))
         other = dict.fromkeys(run for run in runs if run not in sweep.runs)

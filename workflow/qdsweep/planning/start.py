@@ -332,13 +332,13 @@ class Start:
                 yield f"qdsweep: to re-evaluate: {plural(times, 'evaluation')} of each elite"
 
     def damaged(self) -> Iterator[str]:
-        """Yields one line per run that only counts as unfinished because of its status.json."""
+        """Yields one line per run whose status.json cannot be read."""
         for run in self.unsettled:
             state = self.results.run(run).state
             if read_status(state).is_damaged:
                 yield (
-                    f"qdsweep: warning: {state.status} cannot be read, so its run counts as "
-                    "unfinished. A start reads the other files of the run, and writes it again"
+                    f"qdsweep: warning: {state.status} cannot be read. The other files of the run "
+                    "are used. A start that computes the run writes it again"
                 )
 
     @cached_property

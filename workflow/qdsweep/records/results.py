@@ -102,7 +102,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise BadInput(f"{error}: {ANEW}") from None
     algorithm = config.get("algorithm")
     if isinstance(algorithm, dict):
-        name = name_now(str(algorithm.get("name")), str(algorithm.get("title") or ""))
+        name = name_now(str(algorithm.get("name")), algorithm.get("title"))
         if name != algorithm.get("name"):
             own = {key: value for key, value in algorithm.items() if key != "title"}
             return {**config, "algorithm": {**own, "name": name}}

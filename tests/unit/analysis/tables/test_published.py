@@ -158,3 +158,8 @@ def test_the_table_of_tests_is_for_readers(tmp_path, snapshot):
 def test_a_value_has_one_rule(keys):
     with refused("tolerance", "spread", "trials", kind=ValueError):
         entry({"algorithm": "a"}, **keys)
+
+
+def test_a_number_of_trials_that_no_table_can_hold_is_refused():
+    with refused("trials", 10**30, kind=ValueError):
+        with_trials("a", mean=1.0, spread=1.0, trials=10**30)

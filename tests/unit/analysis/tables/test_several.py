@@ -253,7 +253,9 @@ def test_runs_under_both_names_of_a_renamed_preset_are_one_group(tmp_path):
         plan_runs(results, "abc"[number], seed=number, algorithm=algorithm)
     assert groups(results, "a", "b") == ["tiny"]
     assert groups(results, "a", "b", "c") == ["sweep a + b", "sweep c"]
-    for sweep, known in (("a", title), ("c", "Theirs")):
+    own = before_its_renaming(name) | {"title": ""}  # of the user, without a title
+    plan_runs(results, "own", seed=0, algorithm=own, batch_size=3)
+    for sweep, known in (("a", title), ("c", "Theirs"), ("own", "Own")):
         plan = read_plan_data(results.sweep(sweep))
         plan |= {"columns": ["algorithm", "seed"], "titles": {taken: known}}
         plan["rows"][0]["values"]["algorithm"] = taken
@@ -261,6 +263,7 @@ def test_runs_under_both_names_of_a_renamed_preset_are_one_group(tmp_path):
     merged = merge(results, ["a", "c"]).plan
     assert list(Plan.of(merged).groups) == [name, taken]
     assert merged["titles"] == {name: title, taken: "Theirs"}
+    assert list(Plan.of(merge(results, ["a", "own"]).plan).groups) == [name, taken]
 
 
 def test_imported_runs_of_one_name_are_one_group_only_if_they_are_the_same(results):

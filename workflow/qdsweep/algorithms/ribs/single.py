@@ -19,13 +19,18 @@ class SingleScheduler(Scheduler):
     def _add_to_archives(self, data: dict[str, Any]) -> dict[str, NDArray[Any]]:
         archives = {"archive": self.archive, "result_archive": self._result_archive}
         if not all(map(adds_in_turn, archives.values())):
-            return super()._add_to_archives(data)
-        added = []
+            added = super()._add_to_archives(data)
+            # ProximityArchive returns an array of one value per solution, which emitters refuse.
+            return {
+                name: values[:, 0] if values.shape[1:] == (1,) else values
+                for name, values in added.items()
+            }
+        infos = []
         for name, archive in archives.items():
             if archive is None:
                 continue
             was_empty = archive.empty
-            added.append(add_in_turn(archive, data))
+            infos.append(add_in_turn(archive, data))
             if was_empty and archive.empty:
                 warnings.warn(self._EMPTY_WARNING.format(name=name), stacklevel=3)
-        return added[0]
+        return infos[0]
