@@ -317,7 +317,8 @@ class Start:
         if settings.shard:
             yield (
                 f"qdsweep: shard {settings.shard}: {len(self.runs):,} of "
-                f"{plural(len(self.whole.runs), 'run')}, without tables"
+                f"{plural(len(self.whole.runs), 'run')}, without tables. `qdsweep merge` adds "
+                "the runs of other shards"
             )
         yield from self.damaged()
         yield from renamed(settings.experiment, self.sweep, standings, self.results)
