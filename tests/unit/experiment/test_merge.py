@@ -413,6 +413,10 @@ def test_wrong_input_is_refused(tmp_path, ours, theirs, runs):
     run = runs(theirs, 1, stop=4)
     run.state.status.write_text(json.dumps([]))
     names_all(merge(tmp_path, code=1), run.state.status.relative_to(tmp_path))
-    names_all(merge(tmp_path, "--list", code=0), "")
+    torn = Results(ours).run(run.name).state.status
+    torn.parent.mkdir(parents=True, exist_ok=True)
+    torn.write_text("{")
+    for words in ((), ("--list",)):
+        names_all(merge(tmp_path, *words, code=1), torn.relative_to(tmp_path))
     with Lock(ours / ".merge.lock"):
         names_all(merge(tmp_path, code=75), "results", f"process {os.getpid()}")

@@ -21,7 +21,7 @@ examples:
   qdsweep merge /mnt/other/study             the results/ of a study of another cluster
   qdsweep merge copies/a copies/b --verbose
   qdsweep merge --list copies/a > lacking.txt
-  rsync -a -r --files-from=lacking.txt other:study/ copies/a/
+  rsync -arH --files-from=lacking.txt other:study/ copies/a/
 Finished runs are added if they have the digest that was recorded, and unfinished ones with their
 newest reload file (a checkpoint of the run). A further run replaces a shorter one of the same
 results. Nothing else is replaced. After a kill, the same command completes the merge. Then start

@@ -204,8 +204,8 @@ def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> 
     else:
         last = min(here.iterations, there.iterations)
         rows = [_row(run.state, last) for run, _ in both]
-        common = [name for name in rows[0] if name in rows[1]]
-        ends = [", ".join(f"{name} {row[name]}" for name in common) for row in rows]
+        other = [name for name, text in rows[0].items() if rows[1].get(name, text) != text]
+        ends = [", ".join(f"{name} {row[name]}" for name in other) for row in rows]
         what = f"metrics.csv, row {last}"
     if ends[0] == ends[1]:
         return ""
