@@ -164,7 +164,17 @@ def test_runs_are_added_whole_and_the_others_stay(tmp_path, ours, theirs, runs):
     after = files(ours)
     names_all(merge(tmp_path), "2 already here", "1 without")
     assert files(ours) == after
+    # Longer runs there and here do not change the other ones.
+    put(theirs, experiment(1, 20))
+    assert contents(added.state.path) == {
+        name.partition("state/")[2]: content
+        for name, content in before.items()
+        if name.startswith(f"runs/{added.name}/state/")
+    }
+    there = contents(theirs)
     put(ours, experiment(2))
+    put(ours, experiment(1, 16))
+    assert contents(theirs) == there
     assert outcome(half.state.path) == outcome(runs(tmp_path / "straight", 2).state.path)
 
 
