@@ -68,20 +68,19 @@ def test_shards_of_two_clusters_make_the_tables_of_one(tmp_path):
     start(one, "--config", "shard=1/2")
     kill(two, "--config", "shard=2/2")
     start(two, "--config", "shard=2/2")
-    assert planned(one)["qd_run"] == 2
-    names_all(qdsweep("merge", "../two", cwd=one), "2 finished")
+    names_all(qdsweep("merge", "../two", cwd=one), "2 runs")
     jobs_left = planned(one)
     assert "qd_run" not in jobs_left
     assert {"aggregate", "plot", "report_page"} < jobs_left.keys()
     start(one, "--until", "aggregate")
     assert digests(one) == digests(whole)
     assert table(one) == table(whole)
-    assert not {"qd_run", "aggregate"} & planned(one).keys()
     # A longer sweep, computed there: the merged runs replace shorter ones with a record each.
     longer = {"name": "tiny", "experiment": {**experiment, "iterations": 160}, "sweep": SWEEP}
     for folder in (one, two):
         write_yaml(folder / "mine.yaml", longer)
     start(two, "--until", "qd_run")
     names_all(qdsweep("merge", "../two", cwd=one), "4 finished")
-    assert "qd_run" not in planned(one)
-    assert planned(one)["aggregate"] == 1
+    jobs_left = planned(one)
+    assert "qd_run" not in jobs_left
+    assert jobs_left["aggregate"] == 1
