@@ -15,6 +15,7 @@
 # make bench-search  searches compared with Ray Tune and Optuna: docs/searches.md
 # make bench-learning  TD3's training compared with torch: docs/learning.md
 # make bench-rl  PPO and A2C compared with stable-baselines3: docs/rl.md
+# make published  the published tables, computed with any number of interruptions: docs/published.md
 
 # The first suitable interpreter of this machine, or of uv; `make PYTHON=...` selects another.
 SUITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
@@ -31,7 +32,7 @@ export IS_INDEX_THERE := $(BIN)/python -m pip index versions immutables --retrie
 OR_SAY = || eval "$$IS_INDEX_THERE"
 
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
-.PHONY: demo test test-all test-rl mutants snapshots torture lint lint-script docs venv extras rl figure screenshots schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-all test-rl mutants snapshots torture lint lint-script docs venv extras rl figure screenshots schemas image bench bench-search bench-learning bench-rl published
 
 venv: .venv/compiled
 
@@ -155,6 +156,12 @@ bench-learning: extras
 # More than an hour, resumable.
 bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
+
+# About 15 hours of one core, resumable.
+published: venv
+	for table in sphere cma_mae dqd; do \
+	$(BIN)/snakemake --cores $(CORES) --configfile config/sweeps/published_$$table.yaml || exit; done
+	$(BIN)/python benchmarks/published.py results
 
 # The pictures of docs/guide/explore.md: about ten minutes on two cores. It needs Chromium.
 screenshots: .venv/dev

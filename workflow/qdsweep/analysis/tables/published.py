@@ -53,8 +53,7 @@ def write_published(sweep_dir: Path) -> None:
     plan, folder = read_plan(sweep), sweep.tables
     if plan.published:
         table = compare(plan, read_tables(sweep_dir).summary)
-        metrics = {metric.name: metric for metric in plan.metrics}
-        write_sheet(folder, _sheet(group_names(plan).dressed(table), metrics), table)
+        write_sheet(folder, published_sheet(plan, table), table)
         return
     for old in folder.glob(f"{NAME}.*"):  # of an earlier sweep file, which named some
         old.unlink(missing_ok=True)
@@ -149,7 +148,10 @@ def verdict(difference: float, limit: float, p: float = 0.0) -> str:
     return "agrees" if p >= ALPHA or abs(difference) <= limit * (1 + 1e-9) else "differs"
 
 
-def _sheet(table: "pd.DataFrame", metrics: dict[str, Metric]) -> Sheet:
+def published_sheet(plan: Plan, table: "pd.DataFrame") -> Sheet:
+    """Returns the result of `compare` for a reader, a row for each published value."""
+    metrics = {metric.name: metric for metric in plan.metrics}
+    table = group_names(plan).dressed(table)
     sources = list(dict.fromkeys(table["source"]))
     listed = " ".join(f"[{i}] {source}." for i, source in enumerate(sources, start=1))
     verdicts = table["verdict"].value_counts()

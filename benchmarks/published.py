@@ -1,0 +1,202 @@
+"""Writes docs/published.csv, .md and .png: published values, and the same values from runs.
+
+    python benchmarks/published.py [RESULTS]      (`make published` computes the runs first)
+
+With a folder of results, its finished runs replace those of the table. Without one, only the page
+and the picture are written. The text above the first table of the page is kept.
+"""
+
+import csv
+import math
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from qdsweep.analysis.figures.style import NOTE, save, style
+from qdsweep.analysis.legend import COLORS, group_names
+from qdsweep.analysis.sheet import as_markdown, number_cell
+from qdsweep.analysis.tables.published import compare, published_sheet
+from qdsweep.cli import main
+from qdsweep.files import write_text
+from qdsweep.planning.start import plan_data, read_sweep
+from qdsweep.records.paths import Results
+from qdsweep.records.plan import Plan
+from qdsweep.sweep.runs import table_of_runs
+from qdsweep.text import duration, number
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+TABLE = DOCS / "published.csv"
+START = "<!-- benchmarks/published.py writes the rest of this page -->"
+SWEEPS = {
+    "published_sphere": "pyribs' sphere example",
+    "published_cma_mae": "CMA-MAE",
+    "published_dqd": "Differentiable quality diversity",
+}
+DIGEST = "archive_digest"
+DIGITS = 12  # of a digest on the page
+
+
+class Part(NamedTuple):
+    """A sweep's runs.
+
+    Attributes:
+        plan: The sweep.
+        values: A row of `compare` for each published value.
+        runs: Group -> its rows of the table.
+    """
+
+    plan: Plan
+    values: pd.DataFrame
+    runs: dict[str, list[dict[str, str]]]
+
+
+def read_part(name: str, rows: list[dict[str, str]]) -> Part:
+    """Compares a sweep's rows of the table with the published values."""
+    settings = read_sweep({}, files=[ROOT / f"config/sweeps/{name}.yaml"])
+    sweep = table_of_runs(settings.experiment, settings.sweep, excluded=settings.exclude)
+    plan = Plan.of(plan_data(settings, sweep))
+    metrics = sorted({entry.metric for entry in plan.published})
+    known = {row["id"]: row for row in rows if row["sweep"] == name}
+    runs: dict[str, list[dict[str, str]]] = {}
+    for row in plan.computed:
+        if row.run in known:
+            runs.setdefault(row.group, []).append(known[row.run])
+    summary = pd.DataFrame(
+        [
+            {"group": group, "id": row["id"], "status": "finished"}
+            | {metric: float(row[metric]) for metric in metrics}
+            for group, members in runs.items()
+            for row in members
+        ],
+        columns=["group", "id", "status", *metrics],
+    )
+    return Part(plan, compare(plan, summary), runs)
+
+
+def as_page(parts: dict[str, Part]) -> list[str]:
+    """The verdicts, a table of values for each sweep, and the digests."""
+    counts = Counter(verdict for part in parts.values() for verdict in part.values["verdict"])
+    times = {
+        row["id"]: float(row["seconds"])
+        for part in parts.values()
+        for rows in part.runs.values()
+        for row in rows
+    }
+    verdicts = ", ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
+    lines = ["", f"Of {counts.total()} values, {verdicts}. The {len(times)} runs took"]
+    lines += [f"{duration(sum(times.values()))} of one core."]
+    for name, part in parts.items():
+        lines += ["", f"## {SWEEPS[name]}", "", f"`config/sweeps/{name}.yaml`", "", table(part)]
+    lines += ["## Digests", ""]
+    lines += [
+        f"The first {DIGITS} digits of each archive's digest, in the order of the seeds.",
+        "`docs/published.csv` has all digits.",
+    ]
+    for name, part in parts.items():
+        names = group_names(part.plan)
+        lines += ["", f"| {SWEEPS[name]} | digests |", "|---|---|"]
+        lines += [
+            f"| {names.label(group)} | {' '.join(row[DIGEST][:DIGITS] for row in rows)} |"
+            for group, rows in part.runs.items()
+        ]
+    return lines
+
+
+def table(part: Part) -> str:
+    """Returns the report's table of published values, with the mean time of a run."""
+    names = group_names(part.plan)
+    times = {
+        names.label(group): np.mean([float(row["seconds"]) for row in rows])
+        for group, rows in part.runs.items()
+    }
+    sheet = published_sheet(part.plan, part.values)
+    column = [times.get(row[0].text, math.nan) for row in sheet.rows]
+    rows = [
+        [*row, number_cell(number(time), time)]
+        for row, time in zip(sheet.rows, column, strict=True)
+    ]
+    sheet = replace(sheet, columns=[*sheet.columns, "Seconds per run"], rows=rows)
+    text, _, sources = as_markdown(sheet).partition(" Sources: ")
+    listed = sources.replace(" \\[", "\n- \\[")
+    return f"{text}\n\n- {listed}"
+
+
+def limits(values: pd.DataFrame) -> pd.Series:
+    """Returns the largest difference that agrees, or the smallest that could have been seen."""
+    if "detectable" not in values:
+        return values["tolerance"]
+    return values["detectable"].fillna(values["tolerance"])
+
+
+def percent(value: float, row: dict[str, Any]) -> float:
+    """Returns a difference in percent of the published value."""
+    return 100 * value / abs(row["published"])
+
+
+EDGE = 15.0  # the picture's largest difference [%]
+
+
+def draw(parts: dict[str, Part], stem: Path) -> None:
+    """A point for each value: its difference from the published one, and the limit as a bar."""
+    heights = [part.values["group"].nunique() for part in parts.values()]
+    with style():
+        figure, panels = plt.subplots(
+            1, len(parts), figsize=(15, 1.2 + 0.26 * max(heights)), layout="constrained"
+        )
+        figure.get_layout_engine().set(w_pad=0.15)
+        for axes, (name, part) in zip(panels, parts.items(), strict=True):
+            groups = list(dict.fromkeys(part.values["group"]))
+            bounds = limits(part.values).to_numpy(float)
+            for row, bound in zip(part.values.to_dict("records"), bounds, strict=True):
+                second = row["metric"] == "coverage"
+                y = groups.index(row["group"]) + (0.17 if second else -0.17)
+                width = min(percent(bound, row), EDGE)
+                axes.barh(y, 2 * width, left=-width, height=0.28, color="0.88")
+                x = percent(row["difference"], row)
+                agrees = row["verdict"] == "agrees"
+                if math.isnan(x):
+                    continue
+                axes.plot(
+                    max(-EDGE, min(EDGE, x)),
+                    y,
+                    ("<" if x < 0 else ">") if abs(x) > EDGE else ("s" if second else "o"),
+                    color=COLORS[0] if agrees else COLORS[1],
+                    markersize=5,
+                )
+            axes.axvline(0, color="0.5", linewidth=0.7)
+            axes.set(title=SWEEPS[name], xlim=(-EDGE - 1, EDGE + 1), xlabel="difference, %")
+            labels = map(group_names(part.plan).label, groups)
+            axes.set_yticks(range(len(groups)), labels, fontsize=7.5)
+            axes.set_ylim(len(groups) - 0.4, -0.6)
+        figure.supxlabel(
+            "Circles: QD score. Squares: coverage. Grey: differences that agree, or that are too "
+            f"small to be seen. Orange: differs. Arrows: more than {EDGE:g} %.",
+            **NOTE,
+        )
+        save(figure, stem, (".png",))
+
+
+def write(results: Path | None) -> None:
+    """Writes the table, the page and the picture."""
+    if results:
+        started = [name for name in SWEEPS if Results(results).sweep(name).plan.exists()]
+        main(["audit", str(TABLE), "--results", str(results), "--add", *started])
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    parts = {name: read_part(name, rows) for name in SWEEPS}
+    page = DOCS / "published.md"
+    text, start, _ = page.read_text(encoding="utf-8").partition(START)
+    assert start, f"{page}: the line {START} is missing"
+    write_text(page, text + "\n".join([START, *as_page(parts)]) + "\n")
+    draw(parts, DOCS / "published")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
