@@ -107,6 +107,7 @@ def test_every_command(study):
         "init": ("new",),
         "sweep": ("search.yaml", "-n"),
         "adopt": ("out",),
+        "merge": ("results", "--results", "merged"),
         "rollout": ("out", "--elites", "best", "--seconds", 1),
     }
     known = re.findall(r"^  (\w+) ", qdsweep(study, "--help-all"), flags=re.M)

@@ -31,6 +31,8 @@ ELSEWHERE = (
     "sbatch",
     "qdsweep worker",
     "qdsweep explore",
+    "qdsweep merge",
+    "rsync",
     "pip ",
     "qdsweep init",
     "uvx",

@@ -78,8 +78,12 @@ STAGES = stages_of(SETTINGS, START.sweep.runs.values())
 AWAITED = [] if SETTINGS.partial or START.search else list(START.sweep.runs)
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 
+# The files of stages that a start makes. A shard has no tables.
+TABLES = [] if SETTINGS.shard else files_of(STAGES, STAGES)
 # Files of stages that have changed since they were written: they are rebuilt.
-DAMAGED = damaged(STAGES, START.folder.path) if workflow.is_main_process else {}
+DAMAGED = (
+    damaged(STAGES, START.folder.path) if TABLES and workflow.is_main_process else {}
+)
 # The files that are written again although they exist.
 FORCED = START.forced | {
     f"{START.folder.path}/{path}" for name in DAMAGED for path in STAGES[name].outputs
@@ -133,7 +137,8 @@ if IS_NEW and workflow.is_main_process:
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written, and is rebuilt"
         print(f"qdsweep: warning: {words}", file=sys.stderr)
-    name_report(workflow, START.folder, AT_RESULTS)
+    if TABLES:
+        name_report(workflow, START.folder, AT_RESULTS)
 
 
 @called_once
@@ -246,7 +251,7 @@ def options_of_tables(wildcards, threads):
 
 def confirming_summaries(wildcards):
     """The runs that confirm the sweep, once its winners are known; none without `confirm`."""
-    if SETTINGS.confirm is None or SETTINGS.partial:
+    if SETTINGS.confirm is None or SETTINGS.partial or SETTINGS.shard:
         return []
     checkpoints.choose_winners.get(sweep=SETTINGS.name)
     runs = START.confirming_now().runs

@@ -12,7 +12,16 @@ from waiting import wait_until
 
 from qdsweep.cli.sweeps import leftovers
 from qdsweep.host import lock, slurm
-from qdsweep.host.lock import Watch, is_alive, lives, may_be_alive, read_owner, this_owner
+from qdsweep.host.lock import (
+    Lock,
+    Locked,
+    Watch,
+    is_alive,
+    lives,
+    may_be_alive,
+    read_owner,
+    this_owner,
+)
 from qdsweep.planning import jobs
 from qdsweep.records.paths import Results
 
@@ -34,6 +43,16 @@ def owned(path: Path, *, ago: float = 0.0, **about: object) -> Path:
     path.write_text(json.dumps(this_owner() | about))
     os.utime(path, (time.time() - ago,) * 2)
     return path
+
+
+def test_a_claim_without_an_owner_blocks_for_seconds(tmp_path, monkeypatch):
+    """Its process was killed before it wrote its name."""
+    monkeypatch.setattr(lock, "BEAT_SECONDS", 0.3)
+    (tmp_path / "lock.claim").touch()
+    with pytest.raises(Locked), Lock(tmp_path / "lock", wait=0.1):
+        pass
+    with Lock(tmp_path / "lock", wait=5):
+        assert not (tmp_path / "lock.claim").exists()
 
 
 def test_proc_is_asked_for_a_process_of_this_node(process):

@@ -1,10 +1,11 @@
 """A refused setting of a sweep is reported with the file of its key."""
 
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 import yaml
-from refusals import refused
+from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.config.cluster import Cluster
@@ -88,3 +89,64 @@ def test_a_file_in_the_place_of_a_folder_is_named(in_own_folder, place):
     (in_own_folder / place).touch()
     with refused(f"{place} is a file"):
         Start(Results(Path("results")), Given({}, files=["a.yaml"]))
+
+
+@pytest.mark.parametrize("shard", ["0/8", "9/8", "a/b", "3", "3/", "-1/8", "1/0", "1.5/2", "²/3"])
+def test_a_shard_that_there_is_not_is_refused(shard):
+    typed = (f"shard={shard}",)
+    with refused("--config shard: ", "shard = ", shard, "3/8"):
+        read_sweep({"name": "tiny", "experiment": TINY, "shard": shard}, typed)
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"search": {"samples": 9, "halving": {}}}, ["search", "results"]),
+        ({"search": {"sampling": "tpe", "samples": 4, "batches": 2}}, ["search", "results"]),
+        ({"search": {"pbt": {"population": 4, "generations": 2}}}, ["search", "results"]),
+        ({"partial": True}, ["partial"]),
+    ],
+)
+def test_a_start_without_runs_that_are_known_takes_no_shard(in_own_folder, changes, names):
+    text = "::: seed 1 2" if "partial" in changes else ":::~ sigma log 0.1 1 ::: seed 1 2"
+    sweep = {"name": "tiny", "experiment": {**TINY, "algorithm": "map_elites"}, "sweep": text}
+    config = {**sweep, **changes, "shard": "1/2"}
+    with refused("--config shard: ", "shard = 1/2", *names):
+        Start(Results(Path("results")), Given(config, ("shard=1/2",)))
+
+
+def test_shards_are_parts_that_only_run_ids_decide(in_own_folder):
+    """Rows of one run stay together, and a longer sweep moves no run."""
+
+    def start(sweep: str, **changes: str) -> Start:
+        config = {"name": "tiny", "experiment": TINY, "sweep": sweep, **changes}
+        return Start(Results(Path("results")), Given(config))
+
+    sweep = f"::: seed {' '.join(map(str, range(20)))} ::: iterations 5 12"
+    whole = start(sweep)
+    shards = [start(sweep, shard=f"{number}/3") for number in (1, 2, 3)]
+    parts = [list(shard.sweep.runs) for shard in shards]
+    assert sorted(run for part in parts for run in part) == sorted(whole.sweep.runs)
+    for number, (part, shard) in enumerate(zip(parts, shards, strict=True), start=1):
+        assert part == [run for run in whole.sweep.runs if crc32(run.encode()) % 3 == number - 1]
+        assert shard.plan == whole.plan
+        assert len(list(shard.forecast())) == 2 * len(part)
+        assert {run.iterations for run in shard.sweep.runs.values()} == {12}
+        names_all(next(shard.lines()), f"shard {number}/3", len(part), 20)
+    longer = start(sweep.replace("seed", "seed 20 21 22"), shard="2/3")
+    assert parts[1] == [run for run in longer.sweep.runs if run in whole.sweep.runs]
+
+
+def test_a_shard_of_drawn_rows_has_known_runs(in_own_folder):
+    config = {
+        "name": "tiny",
+        "experiment": {**TINY, "algorithm": "map_elites"},
+        "sweep": ":::~ sigma log 0.1 1",
+        "search": {"samples": 20},
+    }
+    shards = [
+        Start(Results(Path("results")), Given({**config, "shard": f"{number}/2"}))
+        for number in (1, 2)
+    ]
+    assert sum(len(shard.sweep.runs) for shard in shards) == 20
+    assert min(len(shard.sweep.runs) for shard in shards) > 0

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from qdsweep.cli import audit, compare, elites, explore, runs, stages, studies, sweeps
+from qdsweep.cli import audit, compare, elites, explore, merge, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.config.files import nearest
@@ -17,7 +17,7 @@ from qdsweep.errors import QdsweepError, StorageError
 
 GROUPS = {
     "Set up and run": ("init", "check", "expand", "plan", "sweep", "run", "worker", "scale"),
-    "Monitor and manage": ("status", "watch", "clean", "adopt"),
+    "Monitor and manage": ("status", "watch", "merge", "clean", "adopt"),
     "Results": (
         "plot",
         "report",
@@ -128,6 +128,7 @@ examples. `snakemake --cores all` and `qdsweep sweep FILE` each start a whole sw
         sweeps.add_plan_commands,
         stages.add_import_commands,
         stages.add_scale_commands,
+        merge.add_commands,
         compare.add_commands,
         audit.add_commands,
         explore.add_commands,

@@ -27,6 +27,22 @@ def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
     return seeds
 
 
+def shard_parts(shard: str) -> tuple[int, int]:
+    """Returns number and count of a shard such as 3/8."""
+    number, slash, count = shard.partition("/")
+    if slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
+        return int(number), int(count)
+    raise ValueError(
+        f"shard = {shard!r}: write NUMBER/COUNT with 1 <= NUMBER <= COUNT, such as 3/8"
+    )
+
+
+def _is_shard(shard: str) -> str:
+    """Refuses a text that is not a shard."""
+    shard_parts(shard)
+    return shard
+
+
 class Published(Model):
     """A published value that a group of the sweep is compared with."""
 
@@ -221,6 +237,13 @@ class SweepFile(Model):
         description=(
             "make tables, figures and report of the existing runs, finished or not, and start no "
             "run"
+        ),
+    )
+    shard: Annotated[str, AfterValidator(_is_shard)] | None = Field(
+        default=None,
+        description=(
+            "compute only this part of the runs, such as 3/8, without tables; run ids decide which "
+            "runs it has; null: all runs"
         ),
     )
 

@@ -1,6 +1,5 @@
 """Records the new elites of the result archive in each iteration."""
 
-import hashlib
 import logging
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import State
-from qdsweep.records.history import ROW, HistoryFile
+from qdsweep.records.history import ROW, HistoryFile, checksum_of, until
 from qdsweep.records.paths import RunDir
 
 log = logging.getLogger("qdsweep")
@@ -50,8 +49,8 @@ class Insertions:
 
     def _resume(self, rows: NDArray[Any], state: State, checksum: str | None) -> None:
         """Cuts the rows to the state's iteration, checks them, and opens their file."""
-        rows = rows[: np.searchsorted(rows["iteration"], state.iterations, side="right")]
-        if checksum not in (None, hashlib.sha256(rows.tobytes()).hexdigest()):
+        rows = until(rows, state.iterations)
+        if checksum not in (None, checksum_of(rows)):
             raise ValueError("its checksum differs")
         self._best = np.full(self._archive.cells or 0, np.nan)
         self._best[rows["index"]] = rows["objective"]  # in order, so the last one stays

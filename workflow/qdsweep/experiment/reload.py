@@ -345,6 +345,17 @@ def adopt(files: StateDir) -> list[Path]:
     return adopted
 
 
+def verify(path: Path) -> dict[str, Any]:
+    """Returns the header of a reload file, and loads nothing of its payload.
+
+    Raises:
+        ValueError: The file is truncated or corrupt.
+    """
+    header, payload, _ = _open(path)
+    payload.close()
+    return header
+
+
 def keep_only(files: StateDir, wanted: list[Path]) -> None:
     """Removes all reload files except these."""
     for path in files.reloads():

@@ -41,7 +41,7 @@ from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.lock import this_process
-from qdsweep.host.machine import Load
+from qdsweep.host.machine import Load, processor
 from qdsweep.host.process import image
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, StateDir
@@ -202,7 +202,13 @@ class Recorder:
                 attempt["how"] = explain_kill(self.files, attempt)
                 log.warning("the last attempt was %s", attempt["how"])
         self.attempts.append(
-            {**this_process(), "image": image(), "started": now(), "from": state.iterations}
+            {
+                **this_process(),
+                "cpu": processor(),
+                "image": image(),
+                "started": now(),
+                "from": state.iterations,
+            }
         )
         self.save_seconds = 0.0
         self.logged_interval = LOGGED_INTERVAL / 2

@@ -148,6 +148,14 @@ class Locked(QdsweepError):
     exit_code = STOPPED
 
 
+def busy(path: Path) -> Locked:
+    """Returns the error for a run that another process has."""
+    return Locked(
+        f"{path}: the run is being computed by {describe(read_owner(path))}; wait for it, or end "
+        "it there"
+    )
+
+
 class Lock:
     """A context manager that holds `state/lock`, and writes its owner into it.
 
@@ -176,10 +184,7 @@ class Lock:
         deadline = time.monotonic() + self.wait
         while not self._try():
             if time.monotonic() >= deadline:
-                raise Locked(
-                    f"{self.path}: the run is being computed by {describe(read_owner(self.path))}; "
-                    "wait for it, or end it there"
-                )
+                raise busy(self.path)
             time.sleep(min(0.5, max(0.0, deadline - time.monotonic())))
         threading.Thread(target=self._beat, daemon=True).start()
         if self._is_moved:
@@ -259,9 +264,11 @@ class Lock:
         try:
             file = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            # The file exists for milliseconds; an old one belongs to a killed process.
-            alive = lives(read_owner(claim) or {})
-            if alive is False or self._watch.silent(claim) >= DEAD_SECONDS:
+            # The file exists for milliseconds; an old one belongs to a killed process. It is empty
+            # if that was killed at once. One that was suspended there sees the new owner.
+            owner = read_owner(claim)
+            limit = DEAD_SECONDS if owner else BEAT_SECONDS
+            if lives(owner or {}) is False or self._watch.silent(claim) >= limit:
                 claim.unlink(missing_ok=True)
             yield False
             return

@@ -6,6 +6,7 @@ processes than cores, measured times are too long.
 """
 
 import os
+import platform
 import sys
 from pathlib import Path
 from typing import Literal
@@ -86,6 +87,14 @@ def has_avx2() -> bool:
     except OSError:
         return True
     return "avx2" in flags
+
+
+def processor() -> str:
+    """Returns the name of this machine's CPU."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8", errors="replace").splitlines() if info.exists() else []
+    models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
+    return " ".join((models or [platform.machine()])[0].split())
 
 
 # More memory than any machine has [bytes].

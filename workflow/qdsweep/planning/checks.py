@@ -35,6 +35,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
             and remedy.
     """
     checks = {
+        "shard": _check_shard,
         "experiment": _check_experiments,
         "sweep": _check_values,
         "search": _check_search,
@@ -243,6 +244,21 @@ def _check_confirm(settings: SweepFile, sweep: Sweep) -> None:
             f"confirm.seeds = [{first}, {last}]: the sweep must not have used the seeds that "
             f"confirm it, but it used {', '.join(seen[:10])}{', ...' if len(seen) > 10 else ''}; "
             f"take others, such as [{free}, {free + last - first}]"
+        )
+
+
+def _check_shard(settings: SweepFile, sweep: Sweep) -> None:
+    """Refuses a shard of a sweep whose runs are not known, and of one that computes no run."""
+    if settings.shard is None:
+        return
+    if settings.staged_search is not None:
+        raise BadInput(
+            f"shard = {settings.shard}: the results of all runs of this `search` decide which runs "
+            "come next, so a part of them cannot be computed separately: remove the key shard"
+        )
+    if settings.partial:
+        raise BadInput(
+            f"shard = {settings.shard}: with partial: true no run is computed: remove one of them"
         )
 
 

@@ -20,7 +20,7 @@ from qdsweep.config.files import nearest, read_text_value, read_yaml, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
-from qdsweep.config.sweep import SweepFile
+from qdsweep.config.sweep import SweepFile, shard_parts
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.planning.checks import check_fit, check_packages, check_sweep, require_folders
@@ -104,11 +104,12 @@ class Start:
         settings: The sweep file.
         sources: The file or option of each key, for messages.
         folder: The sweep's folder.
-        sweep: Its runs; none in a job.
+        sweep: Its runs; none in a job, and only those of the shard where there is one.
+        whole: Its runs, in all shards.
         search: The plan of a search; None where all runs are computed whole.
         confirming: The runs that confirm it, as far as an earlier start has chosen them.
         clusters: Name -> cluster config: both that `auto` may become.
-        plan: The sweep as plain data, as in plan.json.
+        plan: The sweep as plain data, as in plan.json: of all shards.
     """
 
     def __init__(
@@ -132,6 +133,10 @@ class Start:
         if self.settings.cluster != "auto":  # else it is not known before the executor is
             self.check_fit(self.settings.cluster)
         self.plan = plan_data(self.settings, self.sweep, self.search)
+        self.whole = self.sweep
+        if self.settings.shard:
+            self.sweep = self.sweep.shard(*shard_parts(self.settings.shard))
+            self.confirming = Sweep((), (), {})
 
     @cached_property
     def runs(self) -> dict[str, Experiment]:
@@ -308,8 +313,14 @@ class Start:
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
-        yield from self.damaged()
         settings, search, standings = self.settings, self.search, self._standings
+        if settings.shard:
+            yield (
+                f"qdsweep: shard {settings.shard}: {len(self.runs):,} of "
+                f"{plural(len(self.whole.runs), 'run')}, without tables. `qdsweep merge` adds "
+                "the runs of other shards"
+            )
+        yield from self.damaged()
         yield from renamed(settings.experiment, self.sweep, standings, self.results)
         if search is None:
             parts = settings.name, self.sweep, self.confirming
@@ -318,12 +329,12 @@ class Start:
         else:
             yield from search_outlook(settings, search, self.sweep, self.spoiled, self.results)
             left = self.left[0] > 0
-        if settings.confirm and not settings.partial:
+        if settings.confirm and not (settings.partial or settings.shard):
             chosen = Sweep((), (), {}) if left else self.confirming
             finalists = count_finalists(search.levels) if search else None
             sweeps = self.sweep, chosen
             yield confirm_line(settings.confirm, *sweeps, standings, self.results, finalists)
-        if settings.reevaluate:
+        if settings.reevaluate and not settings.shard:
             rows = read_search_rows(self.folder) if search else ()
             runs = [self.results.run(str(row["id"])) for row in rows]
             runs = runs if search else [self.results.run(run) for run in self.sweep.runs]
@@ -343,7 +354,9 @@ class Start:
 
     @cached_property
     def _plan(self) -> Plan:
-        return Plan.of(self.plan)
+        """The plan of what this start computes."""
+        settings = self.settings
+        return Plan.of(plan_data(settings, self.sweep) if settings.shard else self.plan)
 
     @cached_property
     def _standings(self) -> list[Standing]:
@@ -411,7 +424,7 @@ def read_sweep(
 
 
 # Keys whose value is text, also where YAML reads it as a number.
-_TEXTS = ("name", "cluster")
+_TEXTS = ("name", "cluster", "shard")
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:

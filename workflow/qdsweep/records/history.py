@@ -40,6 +40,16 @@ class History:
         return cells, self.objective[:end][::-1][last]
 
 
+def until(rows: NDArray[Any], iteration: int) -> NDArray[Any]:
+    """Returns the rows of insertions up to an iteration."""
+    return rows[: np.searchsorted(rows["iteration"], iteration, side="right")]
+
+
+def checksum_of(rows: NDArray[Any]) -> str:
+    """Returns the checksum of rows, which a reload file stores."""
+    return hashlib.sha256(rows.tobytes()).hexdigest()
+
+
 def read_history(files: RunFiles) -> History | None:
     """Reads `history.npz` of a run.
 

@@ -226,6 +226,8 @@ class Results(Folder):
     sources = Entry("sources")
     comparisons = Entry("comparisons")
     """Folders like those of sweeps: the tables and figures of `qdsweep compare`."""
+    merging = Entry(".merge.lock")
+    """The lock of `qdsweep merge`."""
     explore = Entry("explore")
     """Films of `qdsweep explore`: a folder for each run, and a file for each elite."""
 

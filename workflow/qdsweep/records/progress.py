@@ -254,20 +254,25 @@ class Outdated:
 
     def mark(self, now: Standing) -> Standing:
         """Returns the progress of a run, as `outdated` where the code has changed since."""
-        if not self._has_sources or now.state not in ("finished", "stopped", "extended"):
+        if now.state not in ("finished", "stopped", "extended"):
             return now
-        run = self._results.run(now.run.id)
+        if not (files := self.files(self._results.run(now.run.id))):
+            return now
+        names = ", ".join(file.name for file in files)
+        return replace(now, state="outdated", note=f"{names} has changed")
+
+    def files(self, run: RunDir) -> tuple[Path, ...]:
+        """Returns the files of the user's code that are not as they were for a run."""
+        if not self._has_sources:
+            return ()
         try:
             # A `module:Class`, or any other text with a colon, which does no harm.
             classes = frozenset(_CLASS.findall(run.state.config.read_bytes()))
         except OSError:
-            return now
+            return ()
         if classes not in self._files:
             self._files[classes] = changed_since(run) if classes else ()
-        if not (files := self._files[classes]):
-            return now
-        names = ", ".join(file.name for file in files)
-        return replace(now, state="outdated", note=f"{names} has changed")
+        return self._files[classes]
 
 
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:

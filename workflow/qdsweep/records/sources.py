@@ -11,7 +11,7 @@ import functools
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -42,12 +42,20 @@ def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
     )
     if not files:
         return
-    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:10]
-    folder = results.sources / digest
+    folder = results.sources / _digest(files)
     if folder.exists():
         os.utime(folder)
-        return
-    torn = folder.with_name(f".{digest}.{os.getpid()}.tmp")
+    else:
+        _write(files, folder)
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    return hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:10]
+
+
+def _write(files: Mapping[str, bytes], folder: Path) -> None:
+    """Writes a folder whole or not at all."""
+    torn = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         for name, content in files.items():
             path = torn / name
@@ -65,6 +73,30 @@ def kept_sources(results: Results) -> list[Path]:
     """Returns the folders of the code of earlier starts, the newest first."""
     folders = [path for path in results.sources.glob("*") if not path.name.startswith(".")]
     return sorted(folders, key=lambda path: -path.stat().st_mtime_ns)
+
+
+def merge_sources(other: Results, results: Results) -> Iterator[Path]:
+    """Copies the code that another results folder keeps, and yields the folders that are damaged.
+
+    A copy has the time of its original, so that the code of the last start here stays the current
+    one.
+    """
+    for source in reversed(kept_sources(other)):
+        folder = results.sources / source.name
+        if folder.exists():
+            continue
+        files = _files_in(source)
+        if _digest(files) != source.name:
+            yield source
+            continue
+        _write(files, folder)
+        shutil.copystat(source, folder)
+
+
+def _files_in(folder: Path) -> dict[str, bytes]:
+    """Returns path in config/plugins/ -> content."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def kept_code(folder: Path, targets: Iterable[str]) -> Code | None:
@@ -223,9 +255,7 @@ def _states(targets: list[str], results: Results) -> Iterator[dict[str, bytes]]:
     """Yields the user's code as it is now, and as it was at each start, the last one first."""
     with contextlib.suppress(BadInput):  # a file is gone
         yield needed_files(targets)
-    for folder in kept_sources(results):
-        paths = [path for path in folder.rglob("*") if path.is_file()]
-        yield {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    yield from map(_files_in, kept_sources(results))
 
 
 def changed(targets: Iterable[str], code: Code, other: Code) -> list[str]:

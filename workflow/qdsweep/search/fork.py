@@ -1,11 +1,9 @@
 """Copies the state of a run to another run with the same beginning, which saves time."""
 
-import numpy as np
-
 from qdsweep.errors import BadInput
 from qdsweep.files import link
 from qdsweep.host.lock import Lock, Locked
-from qdsweep.records.history import HistoryFile
+from qdsweep.records.history import HistoryFile, until
 from qdsweep.records.metrics import copy_rows, read_rows
 from qdsweep.records.paths import RunDir
 
@@ -50,5 +48,5 @@ def _copy_insertions(donor: RunDir, child: RunDir, iteration: int) -> None:
     if rows is None:
         return
     copied = HistoryFile(child.state)
-    copied.begin(rows[: np.searchsorted(rows["iteration"], iteration, side="right")])
+    copied.begin(until(rows, iteration))
     copied.close()

@@ -1,11 +1,9 @@
 """The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites."""
 
 import hashlib
-import platform
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.data import SweepData
@@ -17,6 +15,7 @@ from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
+from qdsweep.host.machine import processor
 from qdsweep.metrics import NORM_QD_SCORE, RANK
 from qdsweep.records.plan import Row
 from qdsweep.records.results import read_config, read_summary
@@ -101,12 +100,8 @@ def _processor() -> str:
     """Returns the processor of this machine and its memory."""
     import psutil
 
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8", errors="replace").splitlines() if info.exists() else []
-    models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
-    model = " ".join((models or [platform.machine()])[0].split())
     memory = psutil.virtual_memory().total / 2**30
-    return f"{model}, {plural(psutil.cpu_count() or 1, 'logical core')}, {memory:.0f} GiB"
+    return f"{processor()}, {plural(psutil.cpu_count() or 1, 'logical core')}, {memory:.0f} GiB"
 
 
 def confirmation(data: SweepData) -> tuple[str, list[dict[str, Any]]]:

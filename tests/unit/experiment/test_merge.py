@@ -1,0 +1,432 @@
+"""Runs of other results folders are merged whole, and only if they are the runs that they claim."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from earlier_release import RUNS, unpack
+from in_process import qdsweep
+from refusals import names_all
+from results import outcome, read_json
+from support import TINY
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.experiment.run import compute
+from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.files import exchange, exchange_in_steps, write_json
+from qdsweep.host import lock
+from qdsweep.host.lock import Lock
+from qdsweep.host.machine import processor
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.results import write_configs
+from qdsweep.records.sources import keep_sources
+from qdsweep.sweep.ids import run_id
+
+SMALL = {**TINY, "algorithm": "map_elites", "reload": {"min_seconds": 0.0, "max_cost": 1.0}}
+WHOLE = 12
+# Its results depend on a file that no id covers, as those of another CPU do.
+OUTSIDE = """
+from pathlib import Path
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+class Outside:
+    solution_dim = 3
+    measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
+    objective_range = (-100.0, 0.0)
+    fields = {}
+
+    def evaluate(self, solutions, seeds):
+        scale = float(Path("scale.txt").read_text())
+        return Evaluation(-scale * np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+"""
+
+
+class StopsAfter(Stop):
+    """Asks the run to stop in the evaluations that follow this number of iterations."""
+
+    def __init__(self, iterations: int) -> None:
+        super().__init__()
+        self.left = iterations + 2  # the engine is made and awaited first
+
+    def interruptible(self, timeout: float | None = None):
+        self.left -= 1
+        if self.left < 0:
+            self.reason = "the test"
+        return super().interruptible(timeout)
+
+
+def experiment(seed: int, iterations: int = WHOLE, **changes) -> Experiment:
+    return compose({**SMALL, **changes}, {"seed": seed, "iterations": iterations})
+
+
+def put(results: Path, exp: Experiment, stop: int | None = None) -> RunDir:
+    """Computes a run, up to an iteration or to its end."""
+    run = Results(results).run(run_id(exp))
+    run.state.path.mkdir(parents=True, exist_ok=True)
+    try:
+        with Lock(run.state.lock):
+            compute(exp, run, Cluster(), Stop() if stop is None else StopsAfter(stop))
+    except Interrupted:
+        assert stop is not None
+    if stop is None:
+        run.publish()
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Copies runs that were computed once into a results folder."""
+    cached = tmp_path_factory.mktemp("runs")
+
+    @cache
+    def made(seed: int, iterations: int, stop: int | None) -> RunDir:
+        return put(cached / f"{seed}-{iterations}-{stop}", experiment(seed, iterations), stop)
+
+    def copy(results: Path, seed: int, iterations: int = WHOLE, stop: int | None = None) -> RunDir:
+        source = made(seed, iterations, stop)
+        run = Results(results).run(source.name)
+        shutil.copytree(source.state.path, run.state.path)
+        if stop is None:
+            run.publish()
+        return run
+
+    return copy
+
+
+@pytest.fixture
+def ours(tmp_path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def theirs(tmp_path) -> Path:
+    return tmp_path / "theirs/results"
+
+
+def merge(folder: Path, *words: object, code: int = 0) -> str:
+    """Merges the results in `theirs` of a folder into its own."""
+    return qdsweep("merge", "theirs", *words, cwd=folder, code=code)
+
+
+def files(folder: Path) -> dict[str, tuple[bytes, int, int]]:
+    """Returns content, time and number of each file, apart from the lock of merges."""
+    return {
+        str(path.relative_to(folder)): (
+            path.read_bytes(),
+            path.stat().st_mtime_ns,
+            path.stat().st_ino,
+        )
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".merge.lock"
+    }
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        name: content
+        for name, (content, *_) in files(folder).items()
+        if not Path(name).name.startswith("lock")
+    }
+
+
+def test_runs_are_added_whole_and_the_others_stay(tmp_path, ours, theirs, runs):
+    finished, stopped = runs(theirs, 1), runs(theirs, 2, stop=6)
+    write_configs({run_id(experiment(3)): experiment(3)}, Results(theirs))
+    runs(ours, 4)
+    before, known = contents(theirs), files(ours)
+    text = merge(tmp_path, "--verbose")
+    names_all(text, f"{finished.name}: finished", f"{stopped.name}: resumable", "1 finished")
+    assert contents(theirs) == before
+    assert {name: files(ours)[name] for name in known} == known
+    added, half = (Results(ours).run(run.name) for run in (finished, stopped))
+    assert contents(added.state.path) == contents(finished.state.path)
+    assert contents(half.state.path) == contents(stopped.state.path)
+    assert len(list((ours / "runs").iterdir())) == 3
+    # A run appends to metrics.csv, so it has no name in both folders.
+    assert added.state.archive.samefile(finished.state.archive)
+    assert not added.state.metrics.samefile(finished.state.metrics)
+    assert added.summary.stat().st_mtime > finished.summary.stat().st_mtime
+    for name in ("config.yaml", "metrics.csv", "archive.npz", "history.npz", "summary.json"):
+        assert (added.path / name).samefile(added.state.path / name)
+    assert added.reload.samefile(added.state.reload(WHOLE))
+    assert not half.summary.exists()
+    after = files(ours)
+    names_all(merge(tmp_path), "2 already here", "1 without")
+    assert files(ours) == after
+    # Longer runs there and here do not change the other ones.
+    put(theirs, experiment(1, 20))
+    assert contents(added.state.path) == {
+        name.partition("state/")[2]: content
+        for name, content in before.items()
+        if name.startswith(f"runs/{added.name}/state/")
+    }
+    there = contents(theirs)
+    put(ours, experiment(2))
+    put(ours, experiment(1, 16))
+    assert contents(theirs) == there
+    assert outcome(half.state.path) == outcome(runs(tmp_path / "straight", 2).state.path)
+
+
+STATES = {"begun": (0, WHOLE, 0), "4": (4, WHOLE, 4), "8": (8, WHOLE, 8), "end 6": (6, 6, None)}
+STATES["end 12"] = (12, 12, None)
+
+
+@pytest.mark.parametrize("here", STATES)
+@pytest.mark.parametrize("there", STATES)
+def test_only_a_further_run_replaces_one(tmp_path, ours, theirs, runs, here, there):
+    at, *how = STATES[here]
+    further, *other = STATES[there]
+    run, source = runs(ours, 1, *how), runs(theirs, 1, *other)
+    replaces = further > at and not (here == "end 6" and there == "8")
+    before = files(ours)
+    text = merge(tmp_path)
+    if not replaces:
+        assert files(ours) == before
+        return
+    assert "1 finished" in text if "end" in there else "1 unfinished" in text
+    assert contents(run.state.path) == contents(source.state.path)
+    assert run.summary.exists() == ("end" in there)
+    names = {path.name for path in run.path.iterdir()}
+    assert not any(name.startswith(".") for name in names)
+    if "end" in there:
+        assert read_json(run.summary)["iterations"] == further
+    if here == "end 6":  # what was made from the archive is older now
+        assert run.archive.stat().st_mtime > before[f"runs/{run.name}/archive.npz"][1] / 1e9
+
+
+def test_a_config_that_a_start_has_written_is_no_run(tmp_path, ours, theirs, runs):
+    source = runs(theirs, 1)
+    write_configs({source.name: experiment(1)}, Results(ours))
+    merge(tmp_path)
+    assert contents(Results(ours).run(source.name).state.path) == contents(source.state.path)
+
+
+@pytest.mark.parametrize("stop", [None, 6])
+def test_other_results_of_one_id_are_refused(tmp_path, ours, theirs, plugins, stop):
+    plugins("outside", OUTSIDE)
+    keys = {"domain": {"type": "outside:Outside", "name": "outside"}}
+    for scale, folder in enumerate((ours, theirs), start=1):
+        (tmp_path / "scale.txt").write_text(str(scale))
+        put(folder, experiment(1, **keys), stop)
+    here, there = (next(Results(folder).known_runs()) for folder in (ours, theirs))
+    if stop is None:
+        summary = read_json(there.state.summary)
+        summary["versions"]["numpy"] = "9.9.9"
+        write_json(there.state.summary, summary)
+        there.state.seal()
+    before = files(ours)
+    text = merge(tmp_path, code=1)
+    names_all(text, here.name, here.path.relative_to(tmp_path), "theirs/results/runs", processor())
+    names_all(text, f"qdsweep clean --runs {here.name}", "1 refused", "numpy")
+    if stop is None:
+        digests = [read_json(run.state.summary)["archive_digest"] for run in (here, there)]
+        names_all(text, *digests, "archive_digest", f"numpy {np.__version__}", "numpy 9.9.9")
+    else:
+        names_all(text, "metrics.csv", "row 6", "qd_score")
+    assert files(ours) == before
+
+
+@pytest.mark.parametrize("place", ["ours", "theirs"])
+def test_a_run_that_is_being_computed_is_left(tmp_path, ours, theirs, runs, place):
+    here, there = runs(ours, 1, stop=4), runs(theirs, 1)
+    other = runs(theirs, 2)
+    with Lock((here if place == "ours" else there).state.lock):
+        before = files(here.path)
+        text = merge(tmp_path)
+        assert files(here.path) == before
+    names_all(text, f"{here.name}: busy", f"process {os.getpid()}", "1 being computed")
+    assert Results(ours).run(other.name).summary.exists()
+    names_all(merge(tmp_path), "1 finished", "1 already here")
+
+
+def flip(path: Path, at: int) -> None:
+    """Flips a bit; the file gets another inode, as others may have a name of it."""
+    content = bytearray(path.read_bytes())
+    content[at // 8] ^= 1 << at % 8
+    path.unlink()
+    path.write_bytes(content)
+
+
+# Results do not depend on the others.
+SEALED = {"config.yaml", "metrics.csv", "archive.npz", "history.npz", "summary.json", "SHA256SUMS"}
+
+
+@pytest.mark.parametrize("stop", [None, 6])
+def test_a_flipped_bit_is_named(tmp_path, ours, theirs, runs, stop):
+    draw = random.Random(5)
+    source = runs(theirs, 1, stop=stop)
+    kept = contents(source.state.path)
+    expected = outcome(source.state.path) if stop is None else None
+    named = set()
+    for name in kept:
+        for _ in range(12):
+            path = source.state.path / name
+            flip(path, draw.randrange(8 * len(kept[name])))
+            changed = path.read_bytes()
+            text = qdsweep("merge", "theirs", cwd=tmp_path, code=None)
+            path.unlink()
+            path.write_bytes(kept[name])
+            run = Results(ours).run(source.name)
+            if "1 refused" in text:
+                assert not run.path.exists()
+                named.add(name)
+                names_all(text, f"theirs/results/runs/{source.name}/state/")
+                if name != "SHA256SUMS":
+                    assert path.name in text, (text, changed)
+            else:
+                assert name not in SEALED or name == "SHA256SUMS", (text, name, changed)
+                assert not name.startswith("reload")
+                if expected:
+                    assert outcome(run.state.path) == expected
+                shutil.rmtree(run.path)
+    whole = {"config.yaml", "metrics.csv", "status.json"}
+    whole |= {"history.bin"} if stop else SEALED
+    assert whole | {name for name in kept if name.startswith("reload")} <= named
+
+
+def test_a_killed_merge_leaves_runs_whole_and_completes(tmp_path, ours, theirs, runs, monkeypatch):
+    """Forks are killed at random moments."""
+    monkeypatch.setattr(lock, "BEAT_SECONDS", 0.2)  # some are killed while they take a lock
+    for seed in range(1, 5):
+        runs(theirs, seed)
+        runs(theirs, seed + 4, stop=8)
+    runs(tmp_path / "begin", 1, stop=4)
+    runs(tmp_path / "begin", 2, 6)
+    runs(tmp_path / "begin", 5, stop=4)
+    run_names = [run.name for run in Results(theirs).known_runs()]
+    early, late = (
+        {name: contents(Results(folder).run(name).state.path) for name in run_names}
+        for folder in (tmp_path / "begin", theirs)
+    )
+    begun = time.perf_counter()
+    shutil.copytree(tmp_path / "begin", ours)
+    merge(tmp_path)
+    seconds = time.perf_counter() - begun
+    expected = contents(ours)
+    draw, middle = random.Random(1), 0
+    for _ in range(50):
+        shutil.rmtree(ours)
+        shutil.copytree(tmp_path / "begin", ours)
+        child = os.fork()
+        if not child:
+            merge(tmp_path)
+            os._exit(0)
+        time.sleep(draw.uniform(0, seconds))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        states = [contents(Results(ours).run(name).state.path) for name in run_names]
+        for name, state in zip(run_names, states, strict=True):
+            assert state in (early[name], late[name]), name
+        middle += any(states) and states != [*late.values()]
+        merge(tmp_path)
+        assert contents(ours) == expected
+    assert middle > 10
+
+
+def test_a_merge_that_was_killed_between_two_renames_completes(tmp_path, ours, theirs, runs):
+    """Only file systems that cannot exchange names have this moment."""
+    here, there = runs(ours, 1, stop=4), runs(theirs, 1)
+    (here.path / ".state.7.tmp").mkdir()
+    here.state.path.rename(here.path / ".state.7.tmp.aside.tmp")
+    merge(tmp_path)
+    assert contents(here.state.path) == contents(there.state.path)
+    assert not list(here.path.glob(".*"))
+
+
+@pytest.mark.parametrize("exchanging", [exchange, exchange_in_steps])
+def test_two_folders_exchange_their_names(tmp_path, exchanging):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    exchanging(tmp_path / "a", tmp_path / "b")
+    assert {path.name: next(path.iterdir()).name for path in tmp_path.iterdir()} == {
+        "a": "b",
+        "b": "a",
+    }
+    with pytest.raises(FileNotFoundError):
+        exchanging(tmp_path / "a", tmp_path / "c")
+    assert (tmp_path / "a").exists()
+
+
+def test_the_list_is_of_the_runs_that_are_lacking(tmp_path, ours, theirs, runs):
+    lacking = [runs(theirs, 1), runs(theirs, 2, stop=8), runs(theirs, 3)]
+    runs(theirs, 4)
+    runs(theirs, 5, stop=4)
+    runs(ours, 2, stop=4)
+    runs(ours, 3, 6)
+    runs(ours, 4)
+    runs(ours, 5, stop=8)
+    before = files(ours)
+    names = sorted(f"results/runs/{run.name}" for run in lacking)
+    assert merge(tmp_path, "--list").splitlines() == names
+    for path in theirs.glob("runs/*/state/*"):  # a copy of only the small files
+        if path.name not in ("status.json", "summary.json"):
+            path.unlink()
+    assert merge(tmp_path, "--list").splitlines() == names
+    text = qdsweep("merge", theirs, "--list", cwd=tmp_path)
+    assert text.splitlines() == [name.removeprefix("results/") for name in names]
+    assert files(ours) == before
+
+
+def test_plug_ins_with_other_code_are_named_and_their_code_is_kept(tmp_path, ours, theirs, plugins):
+    (tmp_path / "scale.txt").write_text("1")
+    plugins("outside", OUTSIDE)
+    keys = {"domain": {"type": "outside:Outside", "name": "outside"}}
+    exp = experiment(1, **keys)
+    keep_sources([exp], Results(theirs))
+    run = put(theirs, exp)
+    half = put(theirs, experiment(2, **keys), 6)
+    assert "outside.py" not in merge(tmp_path)
+    shutil.rmtree(ours)
+    plugins("outside", OUTSIDE.replace("-scale", "-2 * scale"))
+    text = merge(tmp_path)
+    names_all(text, "config/plugins/outside.py", "2 runs", theirs.relative_to(tmp_path) / "sources")
+    (kept,) = (ours / "sources").iterdir()
+    assert contents(kept) == contents(theirs / "sources" / kept.name)
+    assert kept.stat().st_mtime_ns == (theirs / "sources" / kept.name).stat().st_mtime_ns
+    for name in (run.name, half.name):
+        assert Results(ours).run(name).state.status.exists()
+    shutil.rmtree(ours)
+    flip(theirs / "sources" / kept.name / "outside.py", 100)
+    names_all(merge(tmp_path, code=1), theirs.relative_to(tmp_path) / "sources" / kept.name)
+    assert not (ours / "sources").exists()
+
+
+def test_results_of_an_earlier_release_are_merged(tmp_path):
+    unpack(tmp_path / "theirs")
+    shutil.copytree(tmp_path / "theirs/config", tmp_path / "config", dirs_exist_ok=True)
+    text = merge(tmp_path)
+    _, finished, unfinished = map(int, re.findall(r"\d+", text))
+    assert finished + unfinished == len(list((tmp_path / "theirs/results/runs").iterdir()))
+    for run in RUNS:
+        states = [tmp_path / at / "runs" / run / "state" for at in ("results", "theirs/results")]
+        there = contents(states[1])
+        assert contents(states[0]) == {name: there[name] for name in there if "/" not in name}
+
+
+def test_wrong_input_is_refused(tmp_path, ours, theirs, runs):
+    runs(ours, 1)
+    names_all(qdsweep("merge", "nowhere", cwd=tmp_path, code=2), "nowhere", "results/runs/")
+    names_all(qdsweep("merge", "results", cwd=tmp_path, code=2), "results")
+    names_all(qdsweep("merge", ".", cwd=tmp_path, code=2), "results")
+    run = runs(theirs, 1, stop=4)
+    run.state.status.write_text(json.dumps([]))
+    names_all(merge(tmp_path, code=1), run.state.status.relative_to(tmp_path))
+    torn = Results(ours).run(run.name).state.status
+    torn.parent.mkdir(parents=True, exist_ok=True)
+    torn.write_text("{")
+    for words in ((), ("--list",)):
+        names_all(merge(tmp_path, *words, code=1), torn.relative_to(tmp_path))
+    with Lock(ours / ".merge.lock"):
+        names_all(merge(tmp_path, code=75), "results", f"process {os.getpid()}")
