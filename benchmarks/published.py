@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from qdsweep.analysis.figures.style import NOTE, save, style
-from qdsweep.analysis.legend import COLORS, group_names
+from qdsweep.analysis.legend import COLORS, Called, group_names
 from qdsweep.analysis.sheet import as_markdown, number_cell
 from qdsweep.analysis.tables.published import compare, published_sheet
 from qdsweep.cli import main
@@ -48,11 +48,13 @@ class Part(NamedTuple):
 
     Attributes:
         plan: The sweep.
+        names: What readers see of its groups.
         values: A row of `compare` for each published value.
         runs: Group -> its rows of the table.
     """
 
     plan: Plan
+    names: Called
     values: pd.DataFrame
     runs: dict[str, list[dict[str, str]]]
 
@@ -77,7 +79,7 @@ def read_part(name: str, rows: list[dict[str, str]]) -> Part:
         ],
         columns=["group", "id", "status", *metrics],
     )
-    return Part(plan, compare(plan, summary), runs)
+    return Part(plan, group_names(plan), compare(plan, summary), runs)
 
 
 def as_page(parts: dict[str, Part]) -> list[str]:
@@ -100,10 +102,9 @@ def as_page(parts: dict[str, Part]) -> list[str]:
         "`docs/published.csv` has all digits.",
     ]
     for name, part in parts.items():
-        names = group_names(part.plan)
         lines += ["", f"| {SWEEPS[name]} | digests |", "|---|---|"]
         lines += [
-            f"| {names.label(group)} | {' '.join(row[DIGEST][:DIGITS] for row in rows)} |"
+            f"| {part.names.label(group)} | {' '.join(row[DIGEST][:DIGITS] for row in rows)} |"
             for group, rows in part.runs.items()
         ]
     return lines
@@ -111,9 +112,8 @@ def as_page(parts: dict[str, Part]) -> list[str]:
 
 def table(part: Part) -> str:
     """Returns the report's table of published values, with the mean time of a run."""
-    names = group_names(part.plan)
     times = {
-        names.label(group): np.mean([float(row["seconds"]) for row in rows])
+        part.names.label(group): np.mean([float(row["seconds"]) for row in rows])
         for group, rows in part.runs.items()
     }
     sheet = published_sheet(part.plan, part.values)
@@ -141,6 +141,7 @@ def percent(value: float, row: dict[str, Any]) -> float:
 
 
 EDGE = 15.0  # the picture's largest difference [%]
+MARKED = {"agrees": COLORS[0], "differs": COLORS[1]}
 
 
 def draw(parts: dict[str, Part], stem: Path) -> None:
@@ -160,24 +161,24 @@ def draw(parts: dict[str, Part], stem: Path) -> None:
                 width = min(percent(bound, row), EDGE)
                 axes.barh(y, 2 * width, left=-width, height=0.28, color="0.88")
                 x = percent(row["difference"], row)
-                agrees = row["verdict"] == "agrees"
                 if math.isnan(x):
                     continue
                 axes.plot(
                     max(-EDGE, min(EDGE, x)),
                     y,
                     ("<" if x < 0 else ">") if abs(x) > EDGE else ("s" if second else "o"),
-                    color=COLORS[0] if agrees else COLORS[1],
+                    color=MARKED.get(row["verdict"], "0.5"),
                     markersize=5,
                 )
             axes.axvline(0, color="0.5", linewidth=0.7)
             axes.set(title=SWEEPS[name], xlim=(-EDGE - 1, EDGE + 1), xlabel="difference, %")
-            labels = map(group_names(part.plan).label, groups)
+            labels = map(part.names.label, groups)
             axes.set_yticks(range(len(groups)), labels, fontsize=7.5)
             axes.set_ylim(len(groups) - 0.4, -0.6)
         figure.supxlabel(
             "Circles: QD score. Squares: coverage. Grey: differences that agree, or that are too "
-            f"small to be seen. Orange: differs. Arrows: more than {EDGE:g} %.",
+            f"small to be seen. Blue: agrees. Orange: differs. Grey points: too few seeds. Arrows: "
+            f"more than {EDGE:g} %.",
             **NOTE,
         )
         save(figure, stem, (".png",))
