@@ -25,6 +25,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from qdsweep.analysis.figures.style import NOTE, save, style
 from qdsweep.analysis.legend import COLORS
 from qdsweep.files import write_text
+from qdsweep.host.machine import processor
 from qdsweep.versions import installed_versions
 
 SCRIPTS = {
@@ -79,14 +80,11 @@ def run(name: str) -> list[Row]:
 
 def describe() -> str:
     """Date, machine and versions."""
-    cpu = next(
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    )
     libraries = [f"{name} {version}" for name, version in installed_versions(LIBRARIES).items()]
     versions = [f"python {python_version()}", *libraries]
-    return f"{time.strftime('%Y-%m-%d')}, {cpu}, {os.cpu_count()} cores; {', '.join(versions)}"
+    return (
+        f"{time.strftime('%Y-%m-%d')}, {processor()}, {os.cpu_count()} cores; {', '.join(versions)}"
+    )
 
 
 def as_csv(rows: list[Row]) -> str:

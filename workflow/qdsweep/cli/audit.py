@@ -132,24 +132,23 @@ def _audit(arguments: argparse.Namespace) -> int:
     sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
     print(f"{arguments.table}: {sample}, about {time} on {plural(cores, 'core')}", flush=True)
     folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
-    same, differs = 0, False
+    different = 0
     try:
         with ThreadPoolExecutor(arguments.cores) as pool:
             outcomes = pool.map(_compute, drawn, (jobs[row["id"]] for row in drawn), repeat(folder))
             for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
-                same += not differences
-                differs |= bool(differences)
+                different += bool(differences)
                 print(
                     f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
                     flush=True,
                 )
     finally:
-        if differs:
+        if different:
             print(f"The computed runs are in {folder.runs}")
         else:
             shutil.rmtree(folder.path)
-    print(f"{same} of {len(drawn)} the same bits")
-    return 0 if same == len(drawn) else 1
+    print(f"{len(drawn) - different} of {len(drawn)} the same bits")
+    return 1 if different else 0
 
 
 def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_Row]:

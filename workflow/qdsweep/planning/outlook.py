@@ -6,7 +6,6 @@ It includes the cost of a change in the user's code: finished runs that are comp
 import functools
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,21 +89,22 @@ def renamed(
     finished = {now.run.id for now in standings if now.state == "finished"}
     left = [row for row in sweep.rows if row.id not in finished]
     for now, (name, _) in FORMER.items():
-        rows = [row for row in left if row.experiment.algorithm.name == name]
-        runs = []
-        earlier: dict[tuple[int, ...], Experiment | None] = {}  # rows differ mostly in the seed
-        for row in rows:
-            if read_status(results.run(row.id).state).status:
+        rows = {row.id: row for row in left if row.experiment.algorithm.name == name}
+        new = {
+            run: row.experiment
+            for run, row in rows.items()
+            if not read_status(results.run(run).state).status
+        }
+        runs: list[str] = []
+        for alike in by_setting(new):
+            swept = rows[next(iter(alike))].values
+            values = {key: swept[key] for key in swept if key != SAMPLE and swept[key] != ""}
+            try:
+                earlier = compose(experiment, {**values, "algorithm": now})
+            except BadInput:  # the earlier preset had no such key
                 continue
-            setting = row.experiment.setting
-            if setting not in earlier:
-                earlier[setting] = None
-                values = {key: value for key, value in row.values.items() if value != ""}
-                values.pop(SAMPLE, None)
-                with suppress(BadInput):  # the earlier preset had no such key
-                    earlier[setting] = compose(experiment, {**values, "algorithm": now})
-            if (known := earlier[setting]) is not None:
-                runs.append(find(known.model_copy(update={"seed": row.experiment.seed})))
+            seeds = [run.seed for run in alike.values()]
+            runs += [find(earlier.model_copy(update={"seed": seed})) for seed in seeds]
         other = dict.fromkeys(run for run in runs if run not in sweep.runs)
         runs = [run for run in other if read_status(results.run(run).state).status]
         if runs:
