@@ -13,19 +13,27 @@
 #SBATCH --open-mode=append
 #SBATCH --signal=B:USR1@60
 set -euo pipefail
+set -m  # so that Snakemake has a process group
 cd "${SLURM_SUBMIT_DIR:?is set by sbatch}"
 export PATH="$PWD/.venv/bin:$PATH"
 cores=${SLURM_CPUS_PER_TASK:-1}
 nodes=${SLURM_JOB_NUM_NODES:-1}
 most_restarts=50
+in_step=''
 
 again() {
-  if (( ${SLURM_RESTART_COUNT:-0} < most_restarts )); then
-    echo "qdsweep: the time limit is near: Slurm queues this job again"
-    scontrol requeue "$SLURM_JOB_ID"
-  else
+  if (( ${SLURM_RESTART_COUNT:-0} >= most_restarts )); then
     echo "qdsweep: the time limit is near after $most_restarts restarts: submit the job again to resume the sweep"
+    return
   fi
+  echo "qdsweep: the time limit is near: the runs save themselves, and Slurm queues this job again"
+  scancel --signal=TERM "$SLURM_JOB_ID"  # the nodes of its step, if there is one
+  [[ $in_step ]] || kill -TERM -- -$!
+  for _ in {1..30}; do
+    kill -0 $! 2> /dev/null || break
+    sleep 1
+  done
+  scontrol requeue "$SLURM_JOB_ID"  # kills what is left
 }
 trap again USR1
 
@@ -52,18 +60,24 @@ start_shard() {
   done
   [[ $has_config ]] || options+=(--config "shard=$1")
   # Nodes that compute the same rest take its runs in random order.
-  snakemake --cores "$cores" --scheduler-subsample $((4 * cores)) "${options[@]}"
+  exec snakemake --cores "$cores" --scheduler-subsample $((4 * cores)) "${options[@]}"
 }
 node() {
-  start_shard $((SLURM_PROCID + 1))/$nodes "$@" || true
-  start_shard rest "$@" || true
+  local stopped='' shard
+  set -m
+  trap 'stopped=1; kill -TERM -- -$!' TERM  # Slurm sends it only to this shell
+  for shard in $((SLURM_PROCID + 1))/$nodes rest; do
+    [[ $stopped ]] || attend start_shard "$shard" "$@" || true
+  done
 }
 
 if (( nodes > 1 )); then
-  start_shard 1/$nodes "$@" --list-rules > /dev/null  # refuses a search, and bad input
+  (start_shard 1/$nodes "$@" --list-rules > /dev/null)  # refuses a search, and bad input
   export cores nodes
-  export -f start_shard node
+  export -f attend start_shard node
+  in_step=1
   attend srun --nodes="$nodes" --ntasks-per-node=1 --cpus-per-task="$cores" --export=ALL --label --no-kill --wait=0 \
     --kill-on-bad-exit=0 bash -c 'node "$@"' node "$@" || true
+  in_step=''
 fi
 attend snakemake --cores "$cores" "$@"
