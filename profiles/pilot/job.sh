@@ -24,7 +24,7 @@ in_step=''
 again() {
   if (( ${SLURM_RESTART_COUNT:-0} >= most_restarts )); then
     echo "qdsweep: the time limit is near after $most_restarts restarts: submit the job again to resume the sweep"
-    return
+    return 0  # without a number it is the status of `wait`
   fi
   echo "qdsweep: the time limit is near: the runs save themselves, and Slurm queues this job again"
   scancel --signal=TERM "$SLURM_JOB_ID"  # the nodes of its step, if there is one

@@ -13,7 +13,7 @@ from in_process import compute_sweep
 from patient import EXPERIMENT, PATIENT, add_plugin
 from refusals import names_all
 from results import digests, read_json, summary
-from support import copy_project, write_yaml
+from support import TINY, copy_project, write_yaml
 from test_slurm import squeue
 from waiting import says, wait_until
 
@@ -121,7 +121,10 @@ def test_two_time_limits_and_a_lost_node_cost_only_runs_under_way(tmp_path):
 
 def test_a_search_is_refused_before_it_starts(tmp_path):
     folder = copy_project(tmp_path / "clone")
-    pilot = Pilot(folder, "--config", "search={'samples':4,'halving':{}}")
+    search = {"sweep": ":::~ sigma log 0.1 1 ::: seed 1 2", "search": {"samples": 9, "halving": {}}}
+    data = {"name": "mine", "experiment": {**TINY, "algorithm": "map_elites"}, **search}
+    write_yaml(folder / "mine.yaml", data)
+    pilot = Pilot(folder, "--configfile", "mine.yaml")
     wait_until(lambda: not squeue(), 300, "the job has ended")
     assert pilot.about()["JobState"] == "FAILED"
     names_all(pilot.log.read_text(), "shard = 1/2", "search")
