@@ -194,9 +194,10 @@ def memory_grows_only_after_running_out_of_it(folder: Path, expected: str) -> No
 
 def test_the_commands_of_the_pages(tmp_path):
     """Snakemake as a Slurm job, and as a pilot job, in a clone with a tiny sweep."""
-    controller, pilot = sorted(lines("sbatch"), key=lambda line: "--wrap" not in line)
+    controller, pilot, of_nodes = sorted(lines("sbatch"), key=lambda line: "--wrap" not in line)
     assert "--wrap" in controller
     assert pilot.endswith(" profiles/pilot/job.sh")
+    assert of_nodes == pilot.replace("sbatch", "sbatch --nodes 8")  # test_pilot.py
     assert lines("snakemake --executor slurm") == ["snakemake --executor slurm --jobs 100"]
     clone = copy_project(tmp_path / "clone")
     env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}

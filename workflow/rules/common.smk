@@ -225,7 +225,7 @@ def forced(*patterns):
 
 def runs_with_jobs(wildcards):
     """The runs that tables wait for, without those that need no job in this start."""
-    left_out = jobs.left_out(workflow, START.settled, RESULTS)
+    left_out = jobs.left_out(workflow, START.settled, RESULTS).keys() | START.taken
     return [run for run in AWAITED if run not in left_out]
 
 

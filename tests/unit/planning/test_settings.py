@@ -10,6 +10,7 @@ from support import TINY
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
+from qdsweep.host.lock import Lock
 from qdsweep.planning.checks import check_sweep
 from qdsweep.planning.start import Given, Start, key_sources, read_sweep
 from qdsweep.records.paths import Results
@@ -135,6 +136,21 @@ def test_shards_are_parts_that_only_run_ids_decide(in_own_folder):
         names_all(next(shard.lines()), f"shard {number}/3", len(part), 20)
     longer = start(sweep.replace("seed", "seed 20 21 22"), shard="2/3")
     assert parts[1] == [run for run in longer.sweep.runs if run in whole.sweep.runs]
+
+
+def test_the_rest_omits_runs_that_are_computed_or_have_failed(in_own_folder):
+    config = {"name": "tiny", "experiment": TINY, "sweep": "::: seed 1 2 3", "shard": "rest"}
+    given = Given(config, ("shard=rest",))
+    start = Start(Results(Path("results")), given)
+    assert list(start.sweep.runs) == list(start.whole.runs)
+    held, failed, _ = (start.results.run(run).state for run in start.sweep.runs)
+    failed.path.mkdir(parents=True)
+    failed.failure.write_text("{}")
+    with Lock(held.lock):
+        start = Start(Results(Path("results")), given)
+        assert start.taken == {held.path.parent.name, failed.path.parent.name}
+        names_all(next(start.lines()), "shard rest", "1 of 3 runs")
+    assert Start(Results(Path("results")), given).taken == {failed.path.parent.name}
 
 
 def test_a_shard_of_drawn_rows_has_known_runs(in_own_folder):

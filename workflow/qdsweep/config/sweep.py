@@ -12,6 +12,8 @@ from qdsweep.config.search import Search
 from qdsweep.metrics import RANK
 
 MOST_SEEDS = 1000
+# The shard of the runs that other starts have left.
+REST = "rest"
 
 
 def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
@@ -33,13 +35,14 @@ def shard_parts(shard: str) -> tuple[int, int]:
     if slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
         return int(number), int(count)
     raise ValueError(
-        f"shard = {shard!r}: write NUMBER/COUNT with 1 <= NUMBER <= COUNT, such as 3/8"
+        f"shard = {shard!r}: write NUMBER/COUNT with 1 <= NUMBER <= COUNT, such as 3/8, or {REST}"
     )
 
 
 def _is_shard(shard: str) -> str:
     """Refuses a text that is not a shard."""
-    shard_parts(shard)
+    if shard != REST:
+        shard_parts(shard)
     return shard
 
 
@@ -243,7 +246,8 @@ class SweepFile(Model):
         default=None,
         description=(
             "compute only this part of the runs, such as 3/8, without tables; run ids decide which "
-            "runs it has; null: all runs"
+            "runs it has; rest: those that no process computes now and that have not failed; null: "
+            "all runs"
         ),
     )
 

@@ -20,9 +20,10 @@ from qdsweep.config.files import nearest, read_text_value, read_yaml, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
-from qdsweep.config.sweep import SweepFile, shard_parts
+from qdsweep.config.sweep import REST, SweepFile, shard_parts
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
+from qdsweep.host.lock import is_alive
 from qdsweep.planning.checks import check_fit, check_packages, check_sweep, require_folders
 from qdsweep.planning.console import Progress
 from qdsweep.planning.jobs import (
@@ -135,8 +136,9 @@ class Start:
         self.plan = plan_data(self.settings, self.sweep, self.search)
         self.whole = self.sweep
         if self.settings.shard:
-            self.sweep = self.sweep.shard(*shard_parts(self.settings.shard))
             self.confirming = Sweep((), (), {})
+            if self.settings.shard != REST:
+                self.sweep = self.sweep.shard(*shard_parts(self.settings.shard))
 
     @cached_property
     def runs(self) -> dict[str, Experiment]:
@@ -178,6 +180,16 @@ class Start:
     def settled(self) -> Settled:
         """The finished runs that need no job, and those that need one."""
         return settled(self.runs, self.finished, self.folder)
+
+    @cached_property
+    def taken(self) -> frozenset[str]:
+        """The runs that the shard `rest` omits: other starts compute them, or they have failed."""
+        if self.settings.shard != REST:
+            return frozenset()
+        states = {run: self.results.run(run).state for run in self.unsettled}
+        return frozenset(
+            run for run, state in states.items() if state.failure.exists() or is_alive(state.lock)
+        )
 
     @cached_property
     def unsettled(self) -> dict[str, Experiment]:
@@ -315,10 +327,14 @@ class Start:
         """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
         settings, search, standings = self.settings, self.search, self._standings
         if settings.shard:
+            others = (
+                ""
+                if settings.shard == REST
+                else (". `qdsweep merge` adds the runs of other shards")
+            )
             yield (
-                f"qdsweep: shard {settings.shard}: {len(self.runs):,} of "
-                f"{plural(len(self.whole.runs), 'run')}, without tables. `qdsweep merge` adds "
-                "the runs of other shards"
+                f"qdsweep: shard {settings.shard}: {len(self.runs) - len(self.taken):,} of "
+                f"{plural(len(self.whole.runs), 'run')}, without tables{others}"
             )
         yield from self.damaged()
         yield from renamed(settings.experiment, self.sweep, standings, self.results)

@@ -24,6 +24,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.host.machine import apply_baseline, kept_by_forks
 from qdsweep.host.process import die_with_parent
 from qdsweep.host.signals import SIGNALS
+from qdsweep.host.slurm import job_details
 from qdsweep.warm.client import LENGTH
 
 # How long to wait for the command of a connected client, which sends it at once [s].
@@ -55,6 +56,9 @@ def main() -> None:
     try:
         apply_baseline("avx2")
         prepare(sys.stdin.buffer.readline())
+        job = os.environ.get("SLURM_JOB_ID")
+        if job and not job_details(job):  # forks inherit the answer, so hundreds ask Slurm once
+            job_details.cache_clear()
         if has_threads():  # a fork of such a process may hang
             print("a plug-in starts threads, so each run starts on its own", file=sys.stderr)
             return
