@@ -13,6 +13,7 @@ from qdsweep.config.domain import Atari
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.domains import plugin
 from qdsweep.domains.base import CUT, TERMINATED
+from qdsweep.sweep.ids import decisive
 
 LENGTH = {"measure": "episode_length", "range": [0, 20000]}
 NOOP = {"measure": "mean_action", "component": 0, "range": [0, 1]}
@@ -25,6 +26,7 @@ SETTINGS = {
     "objective_range": [0, 100],
 }
 CONVOLUTIONAL = {"observation": "screen", "policy": {"type": "convolutional"}}
+NATURE = {"observation": "screen", "policy": {"type": "convolutional", "network": "mnih2015"}}
 if importlib.util.find_spec("ale_py") is None:
     pytest.skip("the Arcade Learning Environment: `make extras`", allow_module_level=True)
 
@@ -99,12 +101,16 @@ def few(monkeypatch):
         {"observation": "screen", "policy": {"type": "linear"}},
         {"observation": "screen", "policy": {"type": "mlp", "hidden": [4]}},
         CONVOLUTIONAL,
+        {**CONVOLUTIONAL, "pixels": "bytes", "episodes": 2, "step": 0.001},
+        {**NATURE, "pixels": "bytes", "step": 0.001},
     ],
 )
 def test_no_row_depends_on_others_and_learners_get_what_they_need(changes):
     domain = game(**{"max_frames": 30, "x0": "xavier", **changes})
     plugin.check_rows(domain, batch=3)
-    if "observation" in changes:
+    if "pixels" in changes:
+        assert domain.actor.image == (4, 84, 84) and domain.actor.shapes[-1][0] == 4
+    elif "observation" in changes:
         assert not hasattr(domain, "actor")
     else:
         assert domain.actor.discrete and domain.actor.shapes == ((4, 128), (4, 4))
@@ -175,23 +181,62 @@ def convolved(image, weights, biases, kernel, stride):
     return np.maximum(result, 0)
 
 
-def test_the_convolutional_network_is_that_of_its_definition():
-    domain = game(**CONVOLUTIONAL, x0="xavier")
-    sizes = (16 * 256, 16, 32 * 256, 32, 256 * 2592, 256, 4 * 256, 4)
+@pytest.mark.parametrize(
+    ("network", "convolutions", "units"),
+    [
+        ("mnih2013", [(16, 4, 8, 4), (32, 16, 4, 2)], (256, 2592)),
+        ("mnih2015", [(32, 4, 8, 4), (64, 32, 4, 2), (64, 64, 3, 1)], (512, 3136)),
+    ],
+)
+def test_a_convolutional_network_is_that_of_its_definition(network, convolutions, units):
+    policy = {"type": "convolutional", "network": network}
+    domain = game(observation="screen", policy=policy, x0="xavier")
+    layers = [(filters, inputs * kernel**2) for filters, inputs, kernel, _ in convolutions]
+    layers += [units, (4, units[0])]
+    sizes = [size for outputs, inputs in layers for size in (outputs * inputs, outputs)]
     assert domain.solution_dim == sum(sizes) == len(domain.x0)
     rng = np.random.default_rng(0)
     solution = domain.x0 + rng.normal(scale=0.02, size=domain.solution_dim)
     parts = np.split(solution, np.cumsum(sizes)[:-1])
-    image = rng.random((4, 84, 84))
-    x = convolved(image, parts[0].reshape(16, -1), parts[1], 8, 4)
-    x = convolved(x, parts[2].reshape(32, -1), parts[3], 4, 2)
-    x = np.maximum(parts[4].reshape(256, -1) @ x.reshape(-1) + parts[5], 0)
-    expected = parts[6].reshape(4, 256) @ x + parts[7]
+    x = image = rng.random((4, 84, 84))
+    for number, (filters, _, kernel, stride) in enumerate(convolutions):
+        weights, biases = parts[2 * number : 2 * number + 2]
+        x = convolved(x, weights.reshape(filters, -1), biases, kernel, stride)
+    x = np.maximum(parts[-4].reshape(units) @ x.reshape(-1) + parts[-3], 0)
+    expected = parts[-2].reshape(4, -1) @ x + parts[-1]
     policy = domain._policy
     assert policy.network(solution)(image.reshape(-1)) == pytest.approx(expected, rel=1e-9)
     single = policy.network(solution.astype(np.float32))(image.reshape(-1).astype(np.float32))
     assert single.dtype == np.float32
     assert single == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+def test_a_record_of_screens_has_each_frame_once_as_the_policy_saw_it():
+    domain = game(**CONVOLUTIONAL, pixels="bytes", x0="xavier", max_frames=80)
+    exact = game(**CONVOLUTIONAL, x0="xavier", max_frames=80)
+    seen, looked = [], domain._eyes.look
+
+    def look(memory):
+        seen.append(looked(memory).copy())
+        return looked(memory)
+
+    domain._eyes.look = look
+    result = domain.evaluate(domain.x0[np.newaxis], np.zeros(1, np.uint32), experience=True)
+    (frames, actions, _, ends) = result.experience[0]
+    assert (frames.dtype, frames.shape) == (np.uint8, (21, 7056))
+    assert frames.nbytes + actions.nbytes < 35e6 * 20 / 4500, "18,000 frames: at most 35 MB"
+    assert ends.tolist() == [0] * 19 + [CUT]
+    padded = np.concatenate([np.repeat(frames[:1], 3, axis=0), frames])
+    for step, stack in enumerate(seen):
+        wanted = padded[step : step + 4].ravel() / np.float32(255)
+        np.testing.assert_array_equal(stack, wanted)
+    # Without a record it is the same episode, and a byte is the nearest to the exact mean.
+    again = domain.evaluate(domain.x0[np.newaxis], np.zeros(1, np.uint32))
+    assert again.measures.tolist() == result.measures.tolist() and again.experience is None
+    exact._emulator.start(0)
+    exact._eyes.begin()
+    first = exact._eyes.look(None)[-7056:] * 255
+    assert np.abs(frames[0] - first).max() < 0.5 + 1e-4 and np.ptp(frames[0]) > 50
 
 
 def test_all_actions_of_a_joystick():
@@ -206,6 +251,7 @@ def test_all_actions_of_a_joystick():
         ({"game": "breakout"}, ("Breakout",)),
         ({"game": "Joust"}, ("'Joust'",)),
         ({"policy": {"type": "convolutional"}}, ("observation: screen",)),
+        ({"pixels": "bytes"}, ("pixels", "observation: screen")),
         (
             {"measures": [{"measure": "contact", "geom": "foot", "range": [0, 1]}]},
             ("contact",),
@@ -242,6 +288,17 @@ def test_without_the_emulator_it_is_refused_before_anything_runs(monkeypatch):
         game()
 
 
-def test_nothing_learns_from_screens():
-    with refused("pga_me", "screen"):
-        compose(experiment(observation="screen").model_dump(mode="json"), {"algorithm": "pga_me"})
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"observation": "screen"}, ("linear", "convolutional")),
+        (CONVOLUTIONAL, ("pixels: bytes",)),
+    ],
+)
+def test_screens_from_which_nothing_can_learn_are_refused(changes, names):
+    with refused("pga_me", *names):
+        compose(experiment(**changes).model_dump(mode="json"), {"algorithm": "pga_me"})
+
+
+def test_the_domain_of_an_experiment_without_these_keys_is_what_it_was():
+    assert not {"pixels", "network"} & set(str(decisive(experiment(**CONVOLUTIONAL))).split("'"))

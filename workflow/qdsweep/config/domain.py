@@ -17,16 +17,26 @@ from qdsweep.config.base import TARGET, Model
 from qdsweep.config.episodes import MLP, DomainConfig, Linear, Measure, PolicyDomain
 from qdsweep.versions import requirements
 
+# Network -> its paper.
+_NETWORKS = {"mnih2013": "mnih2013playing", "mnih2015": "mnih2015human"}
 # These have no game for one player.
 _FOR_TWO = {"combat", "joust", "maze_craze", "warlords"}
 
 
 class Convolutional(Model):
-    """The network of Mnih et al. (2013): 16 filters 8 x 8, 32 filters 4 x 4, 256 units."""
+    """A convolutional network of screens, with biases and ReLU."""
 
     title: ClassVar[str] = "a convolutional network"
 
     type: Literal["convolutional"]
+    network: Literal["mnih2013", "mnih2015"] = Field(
+        default="mnih2013",
+        description=(
+            "mnih2013: 16 filters 8 x 8, 32 filters 4 x 4, 256 units (Mnih et al. 2013). mnih2015: "
+            "32 filters 8 x 8, 64 filters 4 x 4, 64 filters 3 x 3, 512 units (Mnih et al. 2015; "
+            "stable-baselines3's NatureCNN)"
+        ),
+    )
 
 
 class Atari(PolicyDomain):
@@ -47,6 +57,13 @@ class Atari(PolicyDomain):
             "the observation of the policy, scaled to 0 to 1: the 128 bytes of memory, or the "
             "last four screens of 84 x 84 grey pixels, the brighter of two frames (Mnih et al. "
             "2015)"
+        ),
+    )
+    pixels: Literal["exact", "bytes"] = Field(
+        default="exact",
+        description=(
+            "a pixel of a screen: the exact mean of its area, or this mean rounded to a byte. "
+            "Learners need bytes, which they record once for each screen"
         ),
     )
     frame_skip: int = Field(
@@ -82,18 +99,28 @@ class Atari(PolicyDomain):
     @property
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers: the ALE's, and those of its policies."""
-        network = ("mnih2013playing",) if isinstance(self.policy, Convolutional) else ()
+        policy = self.policy
+        network = (_NETWORKS[policy.network],) if isinstance(policy, Convolutional) else ()
         return ("bellemare2013arcade", "machado2018revisiting", *network, *self.cite)
 
     @property
     def why_no_experience(self) -> str:
-        """Screens are large."""
-        if self.observation == "screen":
+        """Screens are recorded as bytes, for a convolutional network."""
+        if self.observation == "ram":
+            return ""
+        if not isinstance(self.policy, Convolutional):
             return (
-                "its observations are screens, and a record of 28,224 numbers per decision is too "
-                "large. Use observation: ram"
+                f"its policy of type {self.policy.type} sees screens. Set policy: {{type: "
+                "convolutional}, or observation: ram"
             )
+        if self.pixels == "exact":
+            return "its screens are not bytes. Set pixels: bytes, or observation: ram"
         return ""
+
+    @property
+    def observation_bytes(self) -> int:
+        """Bytes of a recorded screen."""
+        return 84 * 84 if self.observation == "screen" else 0
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -122,6 +149,8 @@ class Atari(PolicyDomain):
                 "a convolutional policy needs screens. Set observation: screen, or use a policy "
                 "of type linear or mlp"
             )
+        if self.pixels == "bytes" and self.observation == "ram":
+            raise ValueError("pixels = bytes: memory has none. Set observation: screen")
         if any(measure.measure == "contact" for measure in self.measures):
             raise ValueError("the measure contact is for robots only: a game has no body parts")
         return self

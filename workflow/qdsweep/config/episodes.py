@@ -271,6 +271,11 @@ class DomainConfig(Model):
         """Why nothing can learn from its steps; empty where it can, or only the code knows."""
         return ""
 
+    @property
+    def observation_bytes(self) -> int:
+        """Size of a recorded observation where it is known; 0 where only the code knows."""
+        return 0
+
     @model_validator(mode="after")
     def _check_lengths(self) -> "DomainConfig":
         measures, parameters = self.measure_dim, self.known_solution_dim

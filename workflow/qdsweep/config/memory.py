@@ -69,7 +69,8 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
     for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
         count = getattr(algorithm, key, 0)
-        yield _TRANSITION * count, f"algorithm.{key} = {count}: a buffer of this many transitions"
+        size = _TRANSITION + experiment.domain.observation_bytes
+        yield size * count, f"algorithm.{key} = {count}: a buffer of this many transitions"
     archive = getattr(algorithm, "archive", None)
     networks = {}
     if isinstance(algorithm, ActorCritic):

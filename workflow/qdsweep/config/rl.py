@@ -98,6 +98,14 @@ class ReinforcementLearning(Family):
         json_schema_extra=NOW,
     )
 
+    clip_rewards: bool = Field(
+        default=False,
+        description=(
+            "true: the learner sees the sign of each reward, as Mnih et al. (2015); the objective "
+            "and `return` have the rewards themselves"
+        ),
+    )
+
     @property
     def packages(self) -> tuple[str, ...]:
         """What the extra `rl` brings."""
@@ -151,8 +159,9 @@ class ActorCritic(ReinforcementLearning):
         title="a value function with hidden layers of ... units",
         default=[64, 64],
         description=(
-            "sizes of the hidden layers of the value function. Its activation is that of the "
-            "domain's `policy` [units]"
+            "sizes of the hidden layers of the value function, with the activation of the "
+            "domain's `policy`. On screens they follow the policy's own layers, which both share "
+            "[units]"
         ),
     )
     log_std_init: float = Field(

@@ -1,7 +1,7 @@
 """Atari games as domains: a policy plays episodes in the emulator, which are measured."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ale_py import Action
@@ -46,7 +46,7 @@ class _Memory:
         self._table = _SCALED.astype(np.float64)
         self._seen = np.empty(_BYTES)
 
-    def begin(self) -> None:
+    def begin(self, *, keep: bool = False) -> None:
         """Does nothing, as there is nothing to prepare."""
 
     def act(self, action: Action) -> int:
@@ -71,6 +71,7 @@ class _Episode(NamedTuple):
         rewards: The reward of each.
         frames: Number of played frames.
         is_cut: Whether the limit of frames ended it.
+        observations: ``(t + 1, s)`` the record's observations, if it is recorded.
     """
 
     memory: NDArray[np.uint8]
@@ -78,6 +79,7 @@ class _Episode(NamedTuple):
     rewards: list[int]
     frames: int
     is_cut: bool
+    observations: Any = None
 
 
 class AtariGame:
@@ -108,11 +110,18 @@ class AtariGame:
         self._actions = make_actions(spaces.Discrete(len(self._buttons)), game.game)
         check_components(game.measures, game.game, _BYTES, len(self._buttons))
         self._own_measures = load_own_measures(game.measures)
-        self._eyes = (Screens if on_screen else _Memory)(self._emulator, game.frame_skip)
+        self._eyes: Screens | _Memory
+        if on_screen:
+            rounds = game.pixels == "bytes"
+            self._eyes = Screens(self._emulator, game.frame_skip, rounds=rounds)
+        else:
+            self._eyes = _Memory(self._emulator, game.frame_skip)
         self._precision = np.float32 if on_screen else np.float64
         self._policy: Policy | ConvolutionalPolicy
         if isinstance(game.policy, Convolutional):
-            self._policy = ConvolutionalPolicy(len(self._buttons))
+            self._policy = ConvolutionalPolicy(game.policy.network, len(self._buttons))
+            if game.pixels == "bytes":
+                self.actor = self._policy.actor
         else:
             self._policy = Policy(game.policy, self._eyes.inputs, len(self._buttons))
             if not on_screen:
@@ -154,7 +163,7 @@ class AtariGame:
 
         def play(solution: Floats, seed: int) -> list[float]:
             choice = make_choice(self._actions, exploration, len(frames) // episodes, seed)
-            played = self._play(solution, seed, choice)
+            played = self._play(solution, seed, choice, records=experience)
             frames.append(played.frames)
             if experience:
                 records.append(self._record(played))
@@ -164,7 +173,7 @@ class AtariGame:
         return result._replace(
             steps=np.array(frames, dtype=np.int64).reshape(count, episodes).sum(axis=1),
             experience=[
-                join_records(records[row : row + episodes])
+                join_records(records[row : row + episodes], self.actor.kind)
                 for row in range(0, count * episodes, episodes)
             ]
             if experience
@@ -185,14 +194,16 @@ class AtariGame:
             self._eyes.act(self._buttons[action])
             yield self._ale.getScreenRGB()
 
-    def _play(self, solution: Floats, seed: int, choice: Choice) -> _Episode:
+    def _play(
+        self, solution: Floats, seed: int, choice: Choice, *, records: bool = False
+    ) -> _Episode:
         ale, eyes, memory, buttons = self._ale, self._eyes, self._memory, self._buttons
         network = self._policy.network(solution.astype(self._precision, copy=False))
         choose, look, act, is_over = choice.action, eyes.look, eyes.act, ale.game_over
         actions: list[int] = []
         rewards: list[int] = []
         self._emulator.start(seed)
-        eyes.begin()
+        eyes.begin(keep=records)
         now = memory[0]
         ale.getRAM(now)
         while not is_over():
@@ -202,7 +213,11 @@ class AtariGame:
             now = memory[len(actions)]
             ale.getRAM(now)
         frames, is_cut = ale.getEpisodeFrameNumber(), not ale.game_over(with_truncation=False)
-        return _Episode(memory[: len(actions) + 1], actions, rewards, frames, is_cut)
+        memory = memory[: len(actions) + 1]
+        seen = None
+        if records:
+            seen = np.stack(eyes.kept) if isinstance(eyes, Screens) else _SCALED[memory]
+        return _Episode(memory, actions, rewards, frames, is_cut, seen)
 
     def _measure(self, played: _Episode) -> list[float]:
         actions, rewards = self._actions.vectors(played.actions), np.array(played.rewards, float)
@@ -214,7 +229,7 @@ class AtariGame:
         ends = np.full(len(played.rewards), GOES_ON, dtype=np.uint8)
         ends[-1] = CUT if played.is_cut else TERMINATED
         return Record(
-            _SCALED[played.memory],
+            played.observations,
             self._actions.vectors(played.actions).astype(np.float32),
             np.array(played.rewards, dtype=np.float32),
             ends,

@@ -16,7 +16,8 @@ class Record(NamedTuple):
 
     Attributes:
         observations: ``(t + k, s)`` float32, the observation before each step. The last
-            observation of an episode follows its steps.
+            observation of an episode follows its steps. Of screens, it has each frame once, as
+            bytes: ``(t + k, height * width)`` uint8; see `Actor.image`.
         actions: ``(t, a)`` float32, as passed to the environment; discrete ones are one-hot. Rows
             that explore by "gaussian" have the noisy outputs before they are squashed.
         rewards: ``(t,)`` float32, the reward of each step.
@@ -24,7 +25,7 @@ class Record(NamedTuple):
             1: it is terminated. 2: it is truncated by its time limit (gymnasium's terms).
     """
 
-    observations: NDArray[np.float32]
+    observations: NDArray[Any]
     actions: NDArray[np.float32]
     rewards: NDArray[np.float32]
     ends: NDArray[np.uint8]
@@ -90,6 +91,11 @@ class Actor(NamedTuple):
             unbounded. A bounded action is centre + half range * tanh(output).
         high: ``(a,)`` upper bounds of the actions, or None.
         discrete: Whether the action is the index of the largest output.
+        image: (frames, height, width) of an observation, whose pixels are divided by 255; None for
+            vectors. It has the latest frames of the episode, the newest last. Before there are as
+            many, the first one is repeated.
+        convolutions: (filters, kernel, stride) of the layers before `shapes`, each with biases and
+            ReLU. Their weights are those of torch's Conv2d, without padding.
     """
 
     shapes: tuple[tuple[int, int], ...]
@@ -98,6 +104,18 @@ class Actor(NamedTuple):
     low: Floats | None
     high: Floats | None
     discrete: bool = False
+    image: tuple[int, int, int] | None = None
+    convolutions: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """Size of a row of `Record.observations`."""
+        return self.image[1] * self.image[2] if self.image else self.shapes[0][1]
+
+    @property
+    def kind(self) -> type[np.generic]:
+        """The type of `Record.observations`."""
+        return np.uint8 if self.image else np.float32
 
 
 class Evaluation(NamedTuple):

@@ -14,17 +14,22 @@ from qdsweep.errors import BadInput
 _NEAR = 0.1
 
 
-def read_record(given: Any) -> Any:
-    """Returns a record with the types of `Record`; an object of another class is unchanged."""
+def read_record(given: Any, kind: Any = np.float32) -> Any:
+    """Returns a record with the types of `Record`; an object of another class is unchanged.
+
+    Args:
+        given: The record.
+        kind: The type of its observations, see `Actor.kind`.
+    """
     if not isinstance(given, Record):
         return given
-    observations, actions, rewards = (np.asarray(values, dtype=np.float32) for values in given[:3])
-    return Record(observations, actions, rewards, np.asarray(given.ends, dtype=np.uint8))
+    kinds = (kind, np.float32, np.float32, np.uint8)
+    return Record(*map(np.asarray, given, kinds))
 
 
-def join_records(parts: Sequence[tuple[Any, ...]]) -> Record:
+def join_records(parts: Sequence[tuple[Any, ...]], kind: Any = np.float32) -> Record:
     """Returns the concatenation of several records, each a `Record` or a tuple of its parts."""
-    joined: Record = read_record(Record(*map(np.concatenate, zip(*parts, strict=True))))
+    joined: Record = read_record(Record(*map(np.concatenate, zip(*parts, strict=True))), kind)
     return joined
 
 
@@ -37,7 +42,7 @@ def find_fault(record: Any, actor: Actor) -> str | None:
     """
     if not isinstance(record, Record):
         return f"{type(record).__name__} instead of qdsweep.domains.base.Record"
-    outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]
+    outputs, inputs = actor.shapes[-1][0], actor.inputs
     steps = len(record.rewards)
     episodes = int(np.count_nonzero(record.ends))
     if np.shape(record.ends) != (steps,) or not steps or record.ends[-1] == GOES_ON:
@@ -145,7 +150,7 @@ def _records(
 ) -> list[Any]:
     options = {} if exploration is None else {"exploration": exploration}
     result = domain.evaluate(solutions, seeds, experience=True, **options)
-    records = [read_record(record) for record in result.experience or ()]
+    records = [read_record(record, domain.actor.kind) for record in result.experience or ()]
     if len(records) != len(solutions):
         raise BadInput(
             f"{type(domain).__name__}.evaluate(..., experience=True) gives {len(records)} records "
@@ -170,6 +175,9 @@ def _find_fault_of_actor(actor: Any, solution_dim: int) -> str | None:
     if not isinstance(actor, Actor):
         return f"it is a {type(actor).__name__}, not an Actor"
     size = sum(outputs * (inputs + actor.bias) for outputs, inputs in actor.shapes)
+    channels = actor.image[0] if actor.image else 0
+    for filters, kernel, _ in actor.convolutions:
+        size, channels = size + filters * (channels * kernel**2 + 1), filters
     if size != solution_dim:
         return f"layers of the shapes {actor.shapes} have {size} parameters, not {solution_dim}"
     if any(inputs != outputs for (outputs, _), (_, inputs) in pairwise(actor.shapes)):

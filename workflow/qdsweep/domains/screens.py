@@ -1,7 +1,7 @@
-"""Atari games: the emulator, small grey screens, and a convolutional network in numpy.
+"""Atari games: the emulator, small grey screens, and convolutional networks in numpy.
 
-The screens are those of Mnih et al. (2015). The network is that of Mnih et al. (2013),
-arXiv:1312.5602.
+The screens are those of Mnih et al. (2015). The networks are those of Mnih et al. (2013),
+arXiv:1312.5602, and (2015), doi:10.1038/nature14236.
 """
 
 import struct
@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from qdsweep.config.domain import Atari
-from qdsweep.domains.base import Floats
+from qdsweep.domains.base import Actor, Floats
 from qdsweep.domains.policies import Network, count_parameters, draw_xavier, split_layers
 
 # A seed of the emulator is a non-negative C int.
@@ -101,20 +101,23 @@ class Screens:
     """The last four screens of an episode, each reduced to 84 x 84 pixels from 0 to 1.
 
     A pixel is the mean over its area. All sums are whole numbers below 2^24, which single
-    precision represents exactly.
+    precision represents exactly. It may then be rounded to a byte and divided by 255, as torch
+    does with `x.float() / 255`.
 
     Args:
         emulator: The emulator.
         frame_skip: Frames that an action lasts.
+        rounds: Whether pixels are rounded to bytes.
 
     Attributes:
         inputs: Size of an observation.
-        frame_skip: Frames that an action lasts.
+        kept: The screens of this episode as bytes, ``(84 * 84,)`` each, if `begin` was asked to
+            keep them.
     """
 
     inputs = STACK * SIZE * SIZE
 
-    def __init__(self, emulator: Emulator, frame_skip: int) -> None:
+    def __init__(self, emulator: Emulator, frame_skip: int, *, rounds: bool = False) -> None:
         self._emulator, self._ale, self._skip = emulator, emulator.ale, frame_skip
         height, width = emulator.first_screen.shape
         rows, columns = _areas(height), _areas(width)
@@ -126,13 +129,21 @@ class Screens:
         self._low = np.empty((len(self._groups), len(rows), width), dtype=np.float32)
         self._narrow = self._low.reshape(-1, columns.shape[1]).dot
         self._columns = np.ascontiguousarray(columns.T)
-        self._scale = np.float32(1 / (_WHITE * rows[0].sum() * columns[0].sum()))
+        white = 1 if rounds else _WHITE
+        self._scale = np.float32(1 / (white * rows[0].sum() * columns[0].sum()))
         self._stack = np.empty((STACK, SIZE, SIZE), dtype=np.float32)
         self._flat = self._stack.reshape(-1)
         self._newest = self._stack[-1].reshape(-1, len(columns))
+        self._rounds, self._keeps = rounds, False
+        self.kept: list[NDArray[np.uint8]] = []
 
-    def begin(self) -> None:
-        """Starts an episode with its first screen, four times."""
+    def begin(self, *, keep: bool = False) -> None:
+        """Starts an episode with its first screen, four times.
+
+        Args:
+            keep: Whether to keep the episode's screens, which must be bytes.
+        """
+        self._keeps, self.kept = keep, []
         self._shrink(self._emulator.first_screen)
         self._stack[:-1] = self._stack[-1]
 
@@ -161,6 +172,11 @@ class Screens:
             self._low[:, out] += weight * self._groups[:, row]
         self._narrow(self._columns, self._newest)
         np.multiply(self._newest, self._scale, self._newest)
+        if self._rounds:
+            np.rint(self._newest, self._newest)
+            if self._keeps:
+                self.kept.append(self._newest.astype(np.uint8).reshape(-1))
+            np.divide(self._newest, _WHITE, self._newest)
 
 
 def _areas(size: int) -> NDArray[np.float32]:
@@ -177,30 +193,38 @@ def _areas(size: int) -> NDArray[np.float32]:
 
 
 # (filters, kernel, stride) of each convolution, and the units of the dense layer after them.
-_CONVOLUTIONS = ((16, 8, 4), (32, 4, 2))
-_UNITS = 256
+_NETWORKS = {
+    "mnih2013": (((16, 8, 4), (32, 4, 2)), 256),
+    "mnih2015": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),
+}
 
 
 class ConvolutionalPolicy:
-    """Two convolutions without padding, a dense layer and the outputs, with biases and ReLU.
+    """Convolutions without padding, a dense layer and the outputs, with biases and ReLU.
 
     A solution has the weights and biases layer by layer, in the layout of torch's Conv2d and
     Linear. Each product has only one observation, so it cannot depend on the batch.
 
     Args:
+        network: The name of the network.
         outputs: Size of the network's output.
 
     Attributes:
         solution_dim: Number of weights and biases, d.
+        actor: Its description for a learner.
     """
 
-    def __init__(self, outputs: int) -> None:
+    def __init__(self, network: str, outputs: int) -> None:
+        self._convolutions, units = _NETWORKS[network]
         self._shapes, channels, size = [], STACK, SIZE
-        for filters, kernel, stride in _CONVOLUTIONS:
+        for filters, kernel, stride in self._convolutions:
             self._shapes.append((filters, channels * kernel**2))
             channels, size = filters, (size - kernel) // stride + 1
-        self._shapes += [(_UNITS, channels * size**2), (outputs, _UNITS)]
+        dense = ((units, channels * size**2), (outputs, units))
+        self._shapes += dense
         self.solution_dim = count_parameters(self._shapes, bias=True)
+        image = (STACK, SIZE, SIZE)
+        self.actor = Actor(dense, True, "relu", None, None, True, image, self._convolutions)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
         """Draws a solution, see `draw_xavier`; the inputs of a filter are those of its patch."""
@@ -219,7 +243,8 @@ class ConvolutionalPolicy:
         layers: list[Any] = split_layers(solution, self._shapes, bias=True)
         image = np.empty((STACK, SIZE, SIZE), dtype=solution.dtype)
         first, steps = image.reshape(-1), []
-        for (_, kernel, stride), (weights, biases) in zip(_CONVOLUTIONS, layers, strict=False):
+        convolutions = zip(self._convolutions, layers, strict=False)
+        for (_, kernel, stride), (weights, biases) in convolutions:
             windows = sliding_window_view(image, (kernel, kernel), (1, 2))[:, ::stride, ::stride]
             windows = windows.transpose(1, 2, 0, 3, 4)
             patches = np.empty(windows.shape, dtype=solution.dtype)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds
 
@@ -12,7 +13,7 @@ class Batch(NamedTuple):
     """Solutions to evaluate.
 
     Attributes:
-        solutions: ``(n, d)`` solutions.
+        solutions: ``(n, d)`` solutions. One policy for all rows may be in single precision.
         seeds: ``(n,)`` their evaluation seeds.
         gradients: Whether to also compute the jacobian.
         context: ``(k,)`` context of the run, if the domain has one.
@@ -37,9 +38,14 @@ class Batch(NamedTuple):
     def __reduce__(self) -> tuple[Callable[..., "Batch"], tuple[Any, ...]]:
         """Pickles one policy for all episodes (a broadcast row) only once."""
         solutions, *rest = self
-        if len(solutions) > 1 and solutions.strides[0] == 0:
+        if is_repeated(solutions):
             return _repeated, (len(solutions), solutions[:1].copy(), *rest)
         return Batch, tuple(self)
+
+
+def is_repeated(solutions: NDArray[Any]) -> bool:
+    """Returns whether the rows ``(n, d)`` are one row of memory."""
+    return len(solutions) > 1 and solutions.strides[0] == 0
 
 
 def _repeated(count: int, solution: Floats, *rest: Any) -> Batch:

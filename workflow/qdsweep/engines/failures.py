@@ -126,7 +126,7 @@ def evaluate_safely(
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
     # One policy for all episodes is a broadcast row. Domains get an ordinary array.
-    solutions = np.ascontiguousarray(batch.solutions).view()
+    solutions = np.ascontiguousarray(batch.solutions, dtype=np.float64).view()
     solutions.flags.writeable = False  # the arrays belong to the emitters
     context = () if batch.context is None else (batch.context,)
     wanted: dict[str, Any] = {"experience": True} if batch.experience else {}
@@ -141,7 +141,9 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
         {name: _floats(name, values) for name, values in result.fields.items()},
         None if jacobian is None else _floats("jacobian", jacobian),
         None if batch.context is None else _floats("tally", result.tally),
-        [read_record(record) for record in result.experience or ()] if batch.experience else None,
+        [read_record(record, domain.actor.kind) for record in result.experience or ()]  # type: ignore[attr-defined]
+        if batch.experience
+        else None,
         None if result.steps is None else np.asarray(result.steps).astype(np.int64),
     )
 

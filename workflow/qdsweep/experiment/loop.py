@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation
-from qdsweep.engines.base import Batch, Engine
+from qdsweep.engines.base import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import Pending, State, evaluation_seeds, no_seconds, reached
@@ -133,7 +133,9 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         if candidates is None:
             return False
         # The user's algorithm may return a list, or single precision.
-        solutions = np.asarray(candidates.solutions, dtype=np.float64)
+        solutions = np.asarray(candidates.solutions)
+        if not (is_repeated(solutions) and solutions.dtype == np.float32):
+            solutions = solutions.astype(np.float64, copy=False)
         seeds = evaluation_seeds(
             experiment.domain.evaluation_seed,
             experiment.seed,

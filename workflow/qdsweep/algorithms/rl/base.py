@@ -113,6 +113,8 @@ class RLAlgorithm(ArchiveAlgorithm):
             self._return = float(objective.mean())
         played = (evaluation.experience or [])[: self.batch_size]
         records = [record for record in played if record is not None]
+        if self.settings.clip_rewards:
+            records = [record._replace(rewards=np.sign(record.rewards)) for record in records]
         self.episodes += records
         self.sampled += sum(len(record.rewards) for record in records)
         # Without this, an iteration without any record might never end.

@@ -5,7 +5,7 @@ priorities in a sum tree (Schaul et al. 2016, section 3.3 and appendix B.2.1), a
 explores differently.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,13 +18,84 @@ from torch.nn import functional
 
 from qdsweep.algorithms.rl.base import Lagged
 from qdsweep.algorithms.rl.learner import SB3Learner
-from qdsweep.algorithms.rl.steps import join
+from qdsweep.algorithms.rl.steps import Stacks, join
 from qdsweep.domains.base import Actor, Exploration, Floats, Record
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 
 Slots = NDArray[np.int64]
-_ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+_ARRAYS = ("actions", "rewards", "dones", "timeouts")
+_VECTORS = ("observations", "next_observations", *_ARRAYS)
+
+
+class Frames:
+    """The frames of the latest transitions of screens, each once.
+
+    Args:
+        capacity: The largest number of transitions.
+        image: (k, height, width) of an observation, a stack of k frames.
+    """
+
+    def __init__(self, capacity: int, image: tuple[int, int, int]) -> None:
+        self._image = image
+        # The oldest transition also needs the frames before it.
+        self.frames = np.zeros((capacity + image[0] - 1, image[1] * image[2]), np.uint8)
+        # Frames of a transition's stack before its newest one, in its own episode.
+        self.earlier = np.zeros(capacity, np.int64)
+        self.after: dict[int, NDArray[np.uint8]] = {}  # slot of an end -> the frame after it
+        self.added = 0  # transitions so far; number i has frame i
+        self._last = -1  # the slot of the latest one
+
+    def add(self, seen: Stacks, following: Stacks, over: NDArray[np.bool_], slots: Slots) -> None:
+        """Adds the transitions of a record, of which the last ones get the slots."""
+        size, count, kept = len(self.frames), len(over), len(slots)
+        first = max(count - size, 0)
+        numbers = self.added + np.arange(first, count)
+        self.frames[numbers % size] = seen.frames[seen.rows[first:, -1]]
+        self.earlier[slots] = (seen.rows[:, -1] - seen.rows[:, 0])[-kept:]
+        for slot, row, is_over in zip(slots, following.rows[-kept:, -1], over[-kept:], strict=True):
+            self.after.pop(int(slot), None)
+            if is_over:
+                self.after[int(slot)] = following.frames[row].copy()
+        self.added, self._last = self.added + count, int(slots[-1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns only what is filled."""
+        filled = {name: getattr(self, name)[: self.added] for name in ("frames", "earlier")}
+        return {**vars(self), **filled, "capacity": len(self.earlier)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Allocates the rest again."""
+        frames, earlier = state.pop("frames"), state.pop("earlier")
+        Frames.__init__(self, state.pop("capacity"), state["_image"])
+        vars(self).update(state)
+        self.frames[: len(frames)], self.earlier[: len(earlier)] = frames, earlier
+
+    def stacks(self, slots: Slots, ahead: int) -> NDArray[np.uint8]:
+        """Returns the stacks ``(n, k, height, width)`` before transitions, or after them.
+
+        Args:
+            slots: ``(n,)`` the slots of the transitions.
+            ahead: 0 for the observations before them, 1 for those after them.
+        """
+        most, size = self._image[0] - 1, len(self.frames)
+        numbers = self.added - 1 - (self._last - slots) % len(self.earlier) + ahead
+        back = np.minimum(np.arange(most, -1, -1), (self.earlier[slots] + ahead)[:, np.newaxis])
+        stacks = self.frames[(numbers[:, np.newaxis] - back) % size]
+        for row in range(len(slots)) if ahead else ():
+            if (frame := self.after.get(int(slots[row]))) is not None:
+                stacks[row, most] = frame
+        return stacks.reshape(-1, *self._image)
+
+
+class _Observations(NamedTuple):
+    """The observations of `Frames` as an array of a replay buffer, by slot and environment."""
+
+    frames: Frames
+    ahead: int
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.frames.stacks(place[0], self.ahead)
 
 
 class Replay:
@@ -35,36 +106,49 @@ class Replay:
 
     Args:
         capacity: The largest number of transitions.
-        inputs: Size of an observation.
+        inputs: Size of a recorded observation.
         outputs: Number of actions.
         n_steps: Number of rewards in a return.
         gamma: Discount of later rewards.
+        image: (k, height, width) of an observation of screens, see `Actor.image`; else None.
 
     Raises:
         BadInput: The machine has too little memory for it.
 
     Attributes:
         buffer: The buffer of stable-baselines3.
+        frames: The frames of screens, in place of the buffer's observations; else None.
     """
 
     def __init__(
-        self, capacity: int, inputs: int, outputs: int, n_steps: int, gamma: float
+        self,
+        capacity: int,
+        inputs: int,
+        outputs: int,
+        n_steps: int,
+        gamma: float,
+        image: tuple[int, int, int] | None = None,
     ) -> None:
-        self._sizes = capacity, inputs, outputs
+        self._sizes: Any = (capacity, inputs, outputs, *([image] if image else ()))
         self._make(n_steps, gamma)
 
     def _make(self, n_steps: int, gamma: float) -> None:
-        capacity, inputs, outputs = self._sizes
+        capacity, inputs, outputs, *image = self._sizes
         asked = f"algorithm.buffer_size = {capacity}: a buffer of this many transitions"
-        require_memory((8 * inputs + 20) * capacity, asked)
+        require_memory(((1 if image else 8) * inputs + 20) * capacity, asked)
+        self._image = image[0] if image else None
+        self.frames = Frames(capacity, self._image) if self._image else None
         self.buffer: Any = NStepReplayBuffer(
             capacity,
-            spaces.Box(-np.inf, np.inf, (inputs,), np.float32),
+            spaces.Box(-np.inf, np.inf, (0 if image else inputs,), np.float32),
             spaces.Discrete(outputs),
             device="cpu",
             n_steps=n_steps,
             gamma=gamma,
         )
+        if self.frames:
+            self.buffer.observations = _Observations(self.frames, 0)
+            self.buffer.next_observations = _Observations(self.frames, 1)
 
     @property
     def size(self) -> int:
@@ -78,11 +162,15 @@ class Replay:
             Their slots.
         """
         buffer, capacity = self.buffer, self.buffer.buffer_size
-        steps = [values[-capacity:] for values in join([record], discrete=True)]
-        observations, following, actions, rewards, over, cut = steps
+        steps = join([record], discrete=True, image=self._image)
+        observations, following = steps.observations, steps.following
+        actions, rewards, over, cut = (values[-capacity:] for values in steps[2:])
         slots = (buffer.pos + np.arange(len(rewards))) % capacity
-        buffer.observations[slots, 0] = observations
-        buffer.next_observations[slots, 0] = following
+        if self.frames:
+            self.frames.add(observations, following, steps.over, slots)
+        else:
+            buffer.observations[slots, 0] = observations[-capacity:]
+            buffer.next_observations[slots, 0] = following[-capacity:]
         buffer.actions[slots, 0, 0] = actions
         buffer.rewards[slots, 0] = rewards
         buffer.dones[slots, 0] = over
@@ -93,12 +181,13 @@ class Replay:
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns only the filled slots."""
-        buffer = self.buffer
+        buffer, names = self.buffer, _ARRAYS if self.frames else _VECTORS
         return {
             "_sizes": self._sizes,
             "returns": (buffer.n_steps, buffer.gamma),
             "place": (buffer.pos, buffer.full),
-            "filled": {name: getattr(buffer, name)[: self.size] for name in _ARRAYS},
+            "filled": {name: getattr(buffer, name)[: self.size] for name in names},
+            "frames": self.frames,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -108,6 +197,8 @@ class Replay:
         self.buffer.pos, self.buffer.full = state["place"]
         for name, values in state["filled"].items():
             getattr(self.buffer, name)[: len(values)] = values
+        if self.frames:
+            vars(self.frames).update(vars(state["frames"]))
 
 
 class DQNLearner(SB3Learner):
@@ -139,15 +230,14 @@ class DQNLearner(SB3Learner):
         super().__init__(actor, settings, seed)
         self._pending = 0  # environment steps before their gradient steps
         self._followed = 0  # environment steps with gradient steps
-        inputs, outputs = actor.shapes[0][1], actor.shapes[-1][0]
-        self.replay = Replay(
-            settings.buffer_size, inputs, outputs, settings.n_steps, settings.gamma
-        )
+        sizes = settings.buffer_size, actor.inputs, actor.shapes[-1][0]
+        self.replay = Replay(*sizes, settings.n_steps, settings.gamma, actor.image)
 
     @property
     def policy(self) -> Floats:
         """The weights ``(d,)`` of the network of the values."""
-        return self._weights(self.model.q_net.q_net)
+        network = self.model.q_net
+        return self._weights([*network.features_extractor.modules(), *network.q_net])
 
     def exploration(self, rows: int) -> Exploration:
         """Explores by epsilon, a probability that falls linearly and then stays constant."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.pytorch import arrays, tensors
 from qdsweep.algorithms.rl.base import Lagged
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
-from qdsweep.algorithms.rl.steps import Steps, join
+from qdsweep.algorithms.rl.steps import Steps
 from qdsweep.domains.base import Actor, Exploration, Floats, Record
 
 
@@ -95,11 +95,12 @@ class IMPALALearner(OnPolicyLearner):
             episodes: The records of the previous batch. The list is empty if all have failed.
         """
         if episodes:
-            steps = join(episodes, discrete=self._actor.discrete)
+            steps = self._join(episodes)
             self._advance(len(steps.rewards))
             self.model._update_learning_rate(self.model.policy.optimizer)
             with self._as_of(self._policies[0]), torch.no_grad():
-                played = self._evaluate(steps)[1].numpy()
+                blocks = [self._evaluate(block)[1] for block in steps.blocks()]
+            played = torch.cat(blocks).numpy()
             last = ends_of_unrolls(steps.over, self._settings.n_steps)
             with self._generators.used():
                 for rows in shuffled(last, self._settings.minibatch):
@@ -137,13 +138,6 @@ class IMPALALearner(OnPolicyLearner):
         error = (torch.from_numpy(targets.astype(np.float32)) - values).square().mean()
         loss = settings.vf_coef * error - gain - settings.ent_coef * entropy.mean()
         self._descend(loss)
-
-    def _evaluate(self, steps: Steps) -> tuple[Any, Any, Any]:
-        """Returns values, logarithms of the actions' probabilities and entropies, each ``(t,)``."""
-        values, log_probs, entropy = self.model.policy.evaluate_actions(
-            torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
-        )
-        return values[:, 0], log_probs, entropy
 
     @contextmanager
     def _as_of(self, weights: Any) -> Iterator[None]:

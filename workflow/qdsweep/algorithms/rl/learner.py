@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule
 
 from qdsweep.algorithms.pytorch import arrays, tensors
-from qdsweep.domains.base import Actor, Floats
+from qdsweep.algorithms.rl.steps import Steps, join
+from qdsweep.domains.base import Actor, Floats, Record
 
 
 class Generators:
@@ -47,6 +49,31 @@ class Generators:
             self._numpy, self._torch = np.random.get_state(), torch.get_rng_state().numpy()
             np.random.set_state(global_states[0])
             torch.set_rng_state(global_states[1])
+
+
+class Convolutions(BaseFeaturesExtractor):
+    """The layers of a network of screens before its outputs, as stable-baselines3's NatureCNN.
+
+    Args:
+        observation_space: The space of the stacks of frames.
+        actor: The network.
+    """
+
+    def __init__(self, observation_space: spaces.Box, actor: Actor) -> None:
+        units, inputs = actor.shapes[0]
+        super().__init__(observation_space, units)
+        layers: list[torch.nn.Module] = []
+        channels = observation_space.shape[0]
+        for filters, kernel, stride in actor.convolutions:
+            layers += [torch.nn.Conv2d(channels, filters, kernel, stride), torch.nn.ReLU()]
+            channels = filters
+        self.cnn = torch.nn.Sequential(*layers, torch.nn.Flatten())
+        self.linear = torch.nn.Sequential(torch.nn.Linear(inputs, units), torch.nn.ReLU())
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Returns the features ``(n, units)`` of stacks from 0 to 1."""
+        features: torch.Tensor = self.linear(self.cnn(observations))
+        return features
 
 
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
@@ -81,8 +108,21 @@ class SB3Learner(ABC):
 
     @property
     def _hidden(self) -> list[int]:
-        """Sizes of the policy's hidden layers."""
-        return [outputs for outputs, _ in self._actor.shapes[:-1]]
+        """Sizes of the policy's hidden layers, which of screens follow the features."""
+        return [outputs for outputs, _ in self._actor.shapes[bool(self._actor.image) : -1]]
+
+    @property
+    def _features(self) -> int:
+        """Number of inputs of these layers."""
+        actor = self._actor
+        return actor.shapes[0][0] if actor.image else actor.inputs
+
+    @property
+    def _observations(self) -> spaces.Box:
+        """The space of observations."""
+        if self._actor.image:
+            return spaces.Box(0, 255, self._actor.image, np.uint8)
+        return spaces.Box(-np.inf, np.inf, (self._actor.inputs,), np.float32)
 
     def _model(self, kind: Any, network: dict[str, Any], **further: Any) -> Any:
         """Returns an algorithm of stable-baselines3.
@@ -99,8 +139,11 @@ class SB3Learner(ABC):
             for key in _FALLING & arguments.keys():
                 arguments[key] = LinearSchedule(arguments[key], 0.0, 1.0)
         network = {**network, "activation_fn": ACTIVATIONS[actor.activation]}
+        if actor.image:
+            network["features_extractor_class"] = Convolutions
+            network["features_extractor_kwargs"] = {"actor": actor}
         model: Any = kind(
-            "MlpPolicy",
+            "CnnPolicy" if actor.image else "MlpPolicy",
             None,
             policy_kwargs=network,
             device="cpu",
@@ -108,8 +151,8 @@ class SB3Learner(ABC):
             **{**arguments, **further},
         )
         # stable-baselines3's `load` without an environment does the same.
-        outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]
-        model.observation_space = spaces.Box(-np.inf, np.inf, (inputs,), np.float32)
+        outputs = actor.shapes[-1][0]
+        model.observation_space = self._observations
         model.action_space = (
             spaces.Discrete(outputs)
             if actor.discrete
@@ -120,13 +163,21 @@ class SB3Learner(ABC):
         model.set_logger(Logger(None, []))
         return model
 
+    def _join(self, episodes: list[Record]) -> Steps:
+        """Returns the steps of episodes, in their order."""
+        return join(episodes, discrete=self._actor.discrete, image=self._actor.image)
+
     def _weights(self, layers: Iterable[Any]) -> Floats:
-        """Returns the weights ``(d,)`` of layers, in the layout of the domain's policies."""
+        """Returns the weights ``(d,)`` of layers, in the layout of the domain's policies.
+
+        Networks of screens are large, and stay in torch's single precision.
+        """
         parts = []
         for layer in layers:
-            if isinstance(layer, torch.nn.Linear):
+            if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d):
                 parts += [layer.weight, layer.bias][: 1 + self._actor.bias]
-        return np.concatenate([arrays(part).ravel() for part in parts]).astype(np.float64)
+        weights = np.concatenate([arrays(part).ravel() for part in parts])
+        return weights if self._actor.image else weights.astype(np.float64)
 
     def _advance(self, steps: int) -> None:
         """Counts environment steps, which stable-baselines3's schedules depend on."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 
@@ -11,7 +12,7 @@ from qdsweep.algorithms.base import Candidates
 from qdsweep.algorithms.pytorch import arrays
 from qdsweep.algorithms.rl.base import RLAlgorithm
 from qdsweep.algorithms.rl.learner import SB3Learner
-from qdsweep.algorithms.rl.steps import join
+from qdsweep.algorithms.rl.steps import Stacks, Steps
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
 from qdsweep.domains.policies import count_parameters, layer_shapes
 from qdsweep.host.machine import require_memory
@@ -19,10 +20,19 @@ from qdsweep.host.machine import require_memory
 _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
 
 
+class _Rollout(RolloutBuffer):
+    """A rollout buffer whose observations may be `Stacks`."""
+
+    @staticmethod
+    def swap_and_flatten(arr: Any) -> Any:
+        return arr if isinstance(arr, Stacks) else RolloutBuffer.swap_and_flatten(arr)
+
+
 class OnPolicyLearner(SB3Learner):
     """PPO (Schulman et al. 2017) or A2C (Mnih et al. 2016), as stable-baselines3 trains them.
 
-    Policy and value function are separate networks, with stable-baselines3's initial weights.
+    Policy and value function are separate networks, with stable-baselines3's initial weights. On
+    screens they share the layers before `vf_hidden`, as in its CnnPolicy.
     Discrete actions are drawn from softmax(output). For continuous actions the outputs are the
     means of normal distributions with learnt deviations. The domain squashes a draw into the
     bounds, while stable-baselines3 clips it.
@@ -38,8 +48,9 @@ class OnPolicyLearner(SB3Learner):
     @property
     def policy(self) -> Floats:
         """The weights ``(d,)`` of the policy's network, in the layout of the domain's policies."""
-        hidden = self.model.policy.mlp_extractor.policy_net
-        return self._weights([*hidden, self.model.policy.action_net])
+        policy = self.model.policy
+        hidden = [*policy.features_extractor.modules(), *policy.mlp_extractor.policy_net]
+        return self._weights([*hidden, policy.action_net])
 
     def exploration(self, rows: int) -> Exploration:
         """Draws actions from the policy's distribution."""
@@ -59,9 +70,16 @@ class OnPolicyLearner(SB3Learner):
             self.model.train()
         self.model.rollout_buffer = None
 
+    def _evaluate(self, steps: Steps) -> tuple[Any, Any, Any]:
+        """Returns values, logarithms of the actions' probabilities and entropies, each ``(t,)``."""
+        values, log_probs, entropy = self.model.policy.evaluate_actions(
+            torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
+        )
+        return values[:, 0], log_probs, entropy
+
     def _make(self) -> Any:
         hidden = self._settings.vf_hidden
-        shapes = layer_shapes([self._actor.shapes[0][1], *hidden, 1])
+        shapes = layer_shapes([self._features, *hidden, 1])
         # The memory holds weights, their gradient, and at least one moment of the optimiser.
         asked = f"algorithm.vf_hidden = {hidden}: a network of such layers"
         require_memory(12 * count_parameters(shapes, bias=True), asked)
@@ -76,25 +94,24 @@ class OnPolicyLearner(SB3Learner):
 
     def _buffer(self, episodes: list[Record]) -> Any:
         """Returns a full rollout buffer, as if one environment had played all episodes."""
-        steps, model = join(episodes, discrete=self._actor.discrete), self.model
+        steps, model = self._join(episodes), self.model
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
         with torch.no_grad():
-            evaluated = model.policy.evaluate_actions(
-                torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
-            )
-            values, log_probs = evaluated[0].numpy().ravel(), evaluated[1].numpy()
+            blocks = [self._evaluate(block) for block in steps.blocks()]
+            values, log_probs = (torch.cat([block[n] for block in blocks]).numpy() for n in (0, 1))
             if cut.any():  # the value of the next observation replaces the missing rewards
                 following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
                 rewards[cut] += model.gamma * following.numpy().ravel()
-        buffer: Any = RolloutBuffer(
+        buffer: Any = _Rollout(
             count,
-            model.observation_space,
+            spaces.Box(0, 1, (1,)),  # for an array that is replaced
             model.action_space,
             device="cpu",
             gae_lambda=model.gae_lambda,
             gamma=model.gamma,
         )
-        buffer.observations[:, 0] = steps.observations
+        seen = steps.observations
+        buffer.observations = seen if isinstance(seen, Stacks) else seen[:, np.newaxis]
         buffer.actions[:] = steps.actions.reshape(count, 1, -1)
         buffer.rewards[:, 0] = rewards
         buffer.episode_starts[:, 0] = np.concatenate([[1], steps.over[:-1]])

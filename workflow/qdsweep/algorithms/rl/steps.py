@@ -1,6 +1,7 @@
 """The consecutive steps of episodes, in the form that learners need."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,20 +10,39 @@ from qdsweep.domains.base import CUT, GOES_ON, Record
 from qdsweep.domains.experience import join_records
 
 
+class Stacks:
+    """Observations of screens as rows of their frames. A selection makes the stacks.
+
+    Args:
+        frames: ``(m, height * width)`` uint8 frames, each once.
+        rows: ``(t, k)`` the rows of the frames of each observation, the newest last.
+        image: (k, height, width).
+    """
+
+    def __init__(
+        self, frames: NDArray[np.uint8], rows: NDArray[np.int64], image: tuple[int, int, int]
+    ) -> None:
+        self.frames, self.rows, self._image = frames, rows, image
+
+    def __getitem__(self, selected: Any) -> NDArray[np.uint8]:
+        """Returns the stacks ``(n, k, height, width)`` of n observations."""
+        return self.frames[self.rows[selected]].reshape(-1, *self._image)
+
+
 class Steps(NamedTuple):
     """A sequence of t steps.
 
     Attributes:
-        observations: ``(t, s)`` float32 before each step.
-        following: ``(t, s)`` float32 after it.
+        observations: ``(t, s)`` float32 before each step, or the `Stacks` of screens.
+        following: The same after it.
         actions: ``(t,)`` int64 for discrete actions, otherwise ``(t, a)`` float32.
         rewards: ``(t,)`` float32.
         over: ``(t,)`` bool, whether it is the last step of its episode.
         cut: ``(t,)`` bool, whether the time limit truncated the episode there.
     """
 
-    observations: NDArray[np.float32]
-    following: NDArray[np.float32]
+    observations: Any
+    following: Any
     actions: NDArray[np.int64] | NDArray[np.float32]
     rewards: NDArray[np.float32]
     over: NDArray[np.bool_]
@@ -32,21 +52,46 @@ class Steps(NamedTuple):
         """Returns a selection of the steps."""
         return Steps._make(values[rows] for values in self)
 
+    def blocks(self) -> Iterator["Steps"]:
+        """Yields all steps in order, as arrays. Screens are divided, as networks need memory."""
+        count = len(self.rewards)
+        size = _BLOCK if isinstance(self.observations, Stacks) else count
+        for start in range(0, count, size):
+            yield self.at(np.arange(start, min(start + size, count)))
 
-def join(episodes: list[Record], *, discrete: bool) -> Steps:
+
+# Steps of screens that a network evaluates at once: about 100 MB.
+_BLOCK = 256
+
+
+def join(
+    episodes: list[Record], *, discrete: bool, image: tuple[int, int, int] | None = None
+) -> Steps:
     """Returns the steps of one or more records, in their order.
 
     Args:
         episodes: The records.
         discrete: Whether actions are one-hot vectors.
+        image: The form of an observation of screens, see `Actor.image`; else None.
     """
-    observations, actions, rewards, ends = join_records(episodes)
+    kind = np.uint8 if image else np.float32
+    observations, actions, rewards, ends = join_records(episodes, kind)
     over = ends != GOES_ON
     # For each ended episode, a record has one more observation than steps.
     before = np.arange(len(ends)) + np.cumsum(over) - over
+    seen: Any
+    following: Any
+    if image:
+        start = before[np.append(0, 1 + np.flatnonzero(over)[:-1])]  # of each episode
+        first = start[np.cumsum(over) - over][:, np.newaxis]
+        latest = before[:, np.newaxis] + np.arange(1 - image[0], 1)
+        seen = Stacks(observations, np.maximum(latest, first), image)
+        following = Stacks(observations, np.maximum(latest + 1, first), image)
+    else:
+        seen, following = observations[before], observations[before + 1]
     return Steps(
-        observations[before],
-        observations[before + 1],
+        seen,
+        following,
         actions.argmax(axis=1) if discrete else actions,
         rewards,
         over,

@@ -232,7 +232,7 @@ def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[st
         own = {key: of.title for key, of in part.model_fields.items() if of.title}
         titles = _titles() | own | _PHRASES
         for key, value in keys.items():
-            if value is None or value == {} or (value == 0 and key not in _MAY_BE_ZERO):
+            if value in (None, {}, []) or (value == 0 and key not in _MAY_BE_ZERO):
                 continue
             if isinstance(value, list) and key in titles:
                 value = listed([str(item) for item in value])
