@@ -24,11 +24,11 @@ from qdsweep.records.status import read_attempts
 from qdsweep.records.sums import require_as_written
 from qdsweep.text import cut, plural
 
-# No other files are changed. A file of other content gets the next number, because a TensorBoard
-# that has opened the old one would not notice its replacement.
+# No other files are changed. Other content gets the next number and the old file becomes empty: a
+# TensorBoard that has opened it goes on to the next one, which it would not do if it was gone.
 _OWN, _NAME = "events.out.tfevents.*.qdsweep", "events.out.tfevents.{:05}.qdsweep"
 _WIDTH = 80  # of the name of a run; file systems allow 255 bytes
-_TIMES = {*SECONDS, COMPILE, OWN_SECONDS}
+_TIMES = (*SECONDS, COMPILE, OWN_SECONDS)
 
 
 def write_event_files(sweep: SweepDir, folder: Path) -> str:
@@ -115,7 +115,7 @@ def _update(
     made = state.metrics.stat().st_mtime_ns
     files = sorted(folder.glob(_OWN))
     path = files[-1] if files else folder / _NAME.format(0)
-    if is_final and files == [path] and path.stat().st_mtime_ns == made:
+    if is_final and files and path.stat().st_mtime_ns == made:
         return False
     wanted = b"".join(_records(state, header, rows, parameters))
     there = path.read_bytes() if files else b""
@@ -126,7 +126,7 @@ def _update(
         file.write(wanted[len(there) :])
     for old in files:
         if old != path:
-            old.unlink()
+            os.truncate(old, 0)
     if is_final:
         os.utime(path, ns=(made, made))
     return wanted != there
