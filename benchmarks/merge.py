@@ -3,7 +3,7 @@
     python benchmarks/merge.py [--runs 10000]
 
 The runs are made as in large_sweep.py, on one file system with the results that they are merged
-into, so large files become hard links. Figures are wall seconds. The peer reads the files whose
+into, which makes large files hard links. Ratios are of CPU seconds. The peer reads the files whose
 checksums or digest a merge compares.
 """
 
@@ -36,9 +36,10 @@ def main() -> None:
         ("the same command again, {}", again),
         ("`qdsweep merge --list`, {}", listed),
     ):
-        detail = f"{cost.wall:.1f} s, {cost.memory:.2f} GiB; {read.wall:.1f} s"
+        detail = f"{cost.cpu:.1f} s of CPU time, {cost.wall:.1f} s, {cost.memory:.2f} GiB; "
+        detail += f"{read.cpu:.1f} s"
         work = work.format(f"{runs:,} finished runs")
-        figure(work, "reading of their files", cost.wall / read.wall, detail=detail)
+        figure(work, "reading of their files", cost.cpu / read.cpu, detail=detail)
 
 
 if __name__ == "__main__":

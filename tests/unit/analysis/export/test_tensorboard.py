@@ -183,7 +183,7 @@ def test_a_run_is_followed_while_it_is_computed_and_after_it_was_killed(tmp_path
 
 
 def test_rows_that_were_computed_once_more_replace_the_old_ones(folder):
-    """Their times differ. A reader that has the old file open goes on to the new one."""
+    """Their times differ. A reader that has the old file open continues with the new one."""
     export(folder)
     label = "cma_mae, seed 1"
     place, state = folder / "tb/tiny" / label, run_of(folder, label).state

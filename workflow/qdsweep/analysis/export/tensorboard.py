@@ -25,7 +25,7 @@ from qdsweep.records.sums import require_as_written
 from qdsweep.text import cut, plural
 
 # No other files are changed. Other content gets the next number and the old file becomes empty: a
-# TensorBoard that has opened it goes on to the next one, which it would not do if it was gone.
+# TensorBoard that has opened it continues with the next one. It would not if it was gone.
 _OWN, _NAME = "events.out.tfevents.*.qdsweep", "events.out.tfevents.{:05}.qdsweep"
 _WIDTH = 80  # of the name of a run; file systems allow 255 bytes
 _TIMES = (*SECONDS, COMPILE, OWN_SECONDS)
@@ -106,7 +106,7 @@ def _update(
 ) -> bool:
     """Brings the event file of a run up to date; returns whether it has changed.
 
-    The file of a finished run gets the time of its metrics, and is then left alone.
+    The file of a finished run gets the time of its metrics, and later calls skip it.
     """
     require_as_written(state.metrics)
     header, *rows = read_lines(state.metrics) or [""]
