@@ -3,7 +3,7 @@
 # make test-all  all tests; those of torch after `make rl`      make lint   all linters
 # make torture   the long forms of the fault tests, for hours: docs/evidence.md
 # make venv   only the installation: .venv/bin/qdsweep, .venv/bin/snakemake
-# make extras the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari
+# make extras the engines ray and mpi, the sampling tpe, the tasks qdgym_*, Atari and TensorBoard
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala, apex_dqn and dms: docs/rl.md
 #             (before `make test`, which then tests them)
 # make test-rl  only their tests
@@ -61,7 +61,8 @@ venv: .venv/compiled
 	@touch $@
 
 # The lock of an extra has only its additions to requirements.lock.
-LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock envs/atari.lock
+LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock envs/atari.lock \
+	envs/tensorboard.lock
 extras: .venv/extras
 
 .venv/extras: .venv/installed $(LOCKS)

@@ -39,6 +39,7 @@ SCRIPTS = {
     "second": "sweeps.py second --scale 0.3",
     "job": "sweeps.py job",
     "large_sweep": "large_sweep.py",
+    "merge": "merge.py",
     "aggregation": "aggregation.py",
     "explore": "explore.py",
 }

@@ -13,6 +13,10 @@ for extra in ray mpi search pybullet atari; do
   # shellcheck disable=SC2086
   lock pyproject.toml --extra mujoco --extra "$extra" -c envs/requirements.lock $base -o "envs/$extra.lock"
 done
+# Ray has grpcio and protobuf, too. requirements.lock has absl-py for MuJoCo alone, up to Python 3.13.
+# shellcheck disable=SC2086
+lock pyproject.toml --extra mujoco --extra tensorboard -c envs/requirements.lock -c envs/ray.lock ${base/--no-emit-package absl-py/} -o envs/tensorboard.lock
+sed -i "s/^absl-py==[^ ]*/& ; python_full_version >= '3.14'/" envs/tensorboard.lock
 # shellcheck disable=SC2086
 lock envs/docs.in -c envs/requirements.lock $base -o envs/docs.lock
 dev=$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' envs/dev.lock)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from installation import activated, environment, type_in
+from refusals import names_all
 from support import write_yaml
 from waiting import wait_until
 
@@ -114,6 +115,12 @@ def test_every_command(study):
     assert {*known} == {*typed, *OF_RULES, "worker", "explore"}, "these two do not end"
     for command, words in typed.items():
         qdsweep(study, command, *words)
+
+
+def test_an_extra_is_named_as_pip_installs_it(study):
+    printed = qdsweep(study, "export", "small", "--to", "tensorboard", "tb", check=2)
+    names_all(printed, "tensorboard", "pip install 'qdsweep[tensorboard]'")
+    assert not (study / "tb").exists()
 
 
 def test_a_worker_joins_a_run(study):

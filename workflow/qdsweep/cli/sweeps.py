@@ -58,7 +58,10 @@ examples:
   qdsweep export demo                        demo.zip: configs, tables, figures, archives, metrics
   qdsweep export demo --out supplement.zip
   qdsweep export demo --allow max            `max` is a user name here, and also a common word
-The file is fit for a double-blind review. If a packed text has a host name, your user name, one of
+  qdsweep export demo --to tensorboard tb    event files in tb/demo, also of runs that are being
+                                             computed; the same command again brings them up to
+                                             date; then: tensorboard --logdir tb
+The zip is fit for a double-blind review. If a packed text has a host name, your user name, one of
 your paths, an e-mail address or a Slurm job, the exit code is 1 and no file is written. The same
 sweep gives the same bytes. Unfinished runs are refused, unless the tables include them
 (--config partial=true).
@@ -92,7 +95,9 @@ def add_commands(add: Add) -> None:
 
     status = add("status", "Print the state of every run.", STATUS)
     watch = add("watch", "Follow a sweep live in the terminal.", WATCH)
-    for command in (status, watch):
+    text = "Pack a sweep as an anonymous supplement (zip), or write it for TensorBoard."
+    export = add("export", text, EXPORT)
+    for command in (status, watch, export):
         command.add_argument(
             "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
         )
@@ -107,14 +112,16 @@ def add_commands(add: Add) -> None:
     )
     watch.set_defaults(command=_watch)
 
-    export = add("export", "Pack a sweep as an anonymous supplement (zip).", EXPORT)
-    export.add_argument(
-        "name", type=sweep_name, help="the sweep's name (a folder of results/sweeps/)"
-    )
-    export.add_argument(
+    target = export.add_mutually_exclusive_group()
+    target.add_argument(
         "--out", type=Path, metavar="FILE.zip", help="the file to write (default: NAME.zip)"
     )
-    export.add_argument("--results", **RESULTS)
+    target.add_argument(
+        "--to",
+        nargs=2,
+        metavar=("tensorboard", "DIR"),
+        help="write event files of TensorBoard into a folder instead",
+    )
     export.add_argument(
         "--allow",
         action="append",
@@ -173,6 +180,24 @@ def _keeping_all() -> Iterator[None]:
         gc.enable()
 
 
+def _sweep(arguments: argparse.Namespace) -> SweepDir:
+    """Returns the sweep of this name, or the one started last.
+
+    Raises:
+        BadInput: There is none.
+    """
+    results = Results(arguments.results)
+    if arguments.name:
+        return results.sweep(arguments.name)
+    if known := results.known_sweeps():
+        return known[0]
+    if arguments.results is RESULTS["default"]:
+        raise BadInput(f"no sweep was started in this folder yet. {how_to_start()}")
+    raise BadInput(
+        f"--results {arguments.results}: it has no sweep; give the results/ of a started sweep"
+    )
+
+
 @_keeping_all()
 def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
@@ -190,16 +215,7 @@ def _status(arguments: argparse.Namespace) -> int:
     )
     from qdsweep.records.status import REMEDY
 
-    results = Results(arguments.results)
-    known = results.known_sweeps()
-    is_usual = arguments.results is RESULTS["default"]
-    if arguments.name is None and not known:
-        if is_usual:
-            raise BadInput(f"no sweep was started in this folder yet. {how_to_start()}")
-        raise BadInput(
-            f"--results {arguments.results}: it has no sweep; give the results/ of a started sweep"
-        )
-    sweep = results.sweep(arguments.name) if arguments.name else known[0]
+    sweep = _sweep(arguments)
     plan = read_plan(sweep)
     search = read_search(sweep, plan)
     standings = read_states(sweep, plan, search)
@@ -216,7 +232,7 @@ def _status(arguments: argparse.Namespace) -> int:
             console.print(line, markup=False, style="red")
         else:  # rich takes a hundred times as long, for most of 100,000 lines
             console.file.write(f"{line}\n")
-    failed = [*failures(standings, results)]
+    failed = [*failures(standings, sweep.results)]
     for line in failed:
         console.print(paragraph(line), markup=False, style="red")
     if failed and search is None:  # settings of a search that failed rank last
@@ -228,7 +244,7 @@ def _status(arguments: argparse.Namespace) -> int:
     console.print(summary_line(standings), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)
-    if is_usual and has_new_config(sweep):
+    if arguments.results is RESULTS["default"] and has_new_config(sweep):
         print(f"{CONFIG} has changed since the last start: `qdsweep plan` shows the work")
     return 0
 
@@ -248,10 +264,20 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    sweep = _sweep(arguments)
+    if arguments.to:
+        from qdsweep.analysis.export.tensorboard import write_event_files
+
+        tool, folder = arguments.to
+        if tool != "tensorboard":
+            raise BadInput(f"--to {tool}: give `--to tensorboard DIR`")
+        print(write_event_files(sweep, Path(folder)))
+        print(f"`tensorboard --logdir {folder}` shows them")
+        return 0
     from qdsweep.analysis.export.pack import export
 
-    out = arguments.out or Path(f"{arguments.name}.zip")
-    print(export(arguments.results, arguments.name, out, allowed=arguments.allow))
+    out = arguments.out or Path(f"{sweep.name}.zip")
+    print(export(arguments.results, sweep.name, out, allowed=arguments.allow))
     return 0
 
 

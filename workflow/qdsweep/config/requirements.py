@@ -27,6 +27,7 @@ _EXTRAS = {
     "ray": ("ray", ""),
     "mpi4py": ("mpi", ""),
     "optuna": ("search", ""),
+    "tensorboard": ("tensorboard", ""),
     "mujoco": ("mujoco", " under Python 3.11 to 3.13: it has no wheel for 3.14"),
     "pybullet": (
         "pybullet",
