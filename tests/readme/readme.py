@@ -18,7 +18,7 @@ PAGES = {
     for path in (REPO / "README.md", *(REPO / f"docs/guide/{name}.md" for name in GUIDE))
 }
 # Run elsewhere: `make test-all` runs this test; tests/slurm, tests/container, tests/faults,
-# tests/install and tests/workflow run the others; no test machine has uvx and pixi.
+# tests/unit, tests/install and tests/workflow run the others; no test machine has uvx and pixi.
 ELSEWHERE = (
     "make test",
     "make venv",
@@ -31,6 +31,7 @@ ELSEWHERE = (
     "sbatch",
     "qdsweep worker",
     "qdsweep explore",
+    "qdsweep export demo --to tensorboard",
     "qdsweep merge",
     "rsync",
     "pip ",
