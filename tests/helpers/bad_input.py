@@ -48,7 +48,7 @@ _KINDS = {
 # Keys with short forms -> the names that their messages may have instead.
 _SHORT_FORMS = {
     **{"domain": "lp_sphere", "algorithm": "cma_me", "cluster": "local", "sweep": ":::"},
-    **{"schedule": "KEY=VALUE", "search.halving.first": "number"},
+    **{"schedule": "KEY=VALUE", "search.halving.first": "number", "shard": "NUMBER/COUNT"},
 }
 
 

@@ -49,8 +49,8 @@ def write_event_files(sweep: SweepDir, folder: Path) -> str:
             is damaged.
         Locked: Another process exports into the folder.
     """
-    require_packages("export --to tensorboard", "tensorboard")
     plan = read_plan(sweep)
+    require_packages("export --to tensorboard", "tensorboard")
     states = {now.run.id: now for now in read_states(sweep, plan, read_search(sweep, plan))}
     names = {run: now.run.label for run, now in states.items()}
     names |= {row.run: plan.label(row) for row in plan.rows if row.imported}
