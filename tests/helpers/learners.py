@@ -1,11 +1,19 @@
 """Plays learning algorithms batch by batch, and learners of reinforcement learning directly."""
 
+import pickle
+
 import numpy as np
+import pytest
 from composing import with_algorithm
+from small_runs import StopsAfter, digest_of, fresh, payload_of
 
 from qdsweep.algorithms import make_algorithm
+from qdsweep.config.cluster import Cluster
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Record
+from qdsweep.engines import make_engine
+from qdsweep.experiment.loop import run_loop
+from qdsweep.experiment.stop import Interrupted, Stop
 
 ACTOR = Actor(((8, 4), (2, 8)), True, "relu", None, None, discrete=True)
 
@@ -41,3 +49,34 @@ def episode(steps, seed=0, end=TERMINATED):
         rng.normal(size=steps).astype(np.float32),
         ends,
     )
+
+
+def outcome(state):
+    """The results of all random numbers, episodes and updates of a run."""
+    return digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps
+
+
+def resumed_equals_straight(exp, stops, workers, folder):
+    """Stops a run after some rows, and resumes it with workers: it is the same as a straight run.
+
+    Returns:
+        The state of the straight run.
+    """
+    straight, engine = fresh(exp, folder)
+    run_loop(exp, straight, engine, Stop(), lambda *_: None)
+    expected = outcome(straight)
+    cluster = Cluster(engine="processes", workers_per_node=workers)
+    pool = make_engine(cluster, exp, engine.domain, None, None, {})
+    try:
+        for rows in stops:
+            (state, _), stop = fresh(exp, folder), Stop()
+            with pytest.raises(Interrupted):
+                run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
+            np.random.seed()  # another process
+            state = pickle.loads(payload_of(state))
+            pool.wait()
+            run_loop(exp, state, pool, Stop(), lambda *_: None)
+            assert outcome(state) == expected, rows
+    finally:
+        pool.close()
+    return straight

@@ -1,12 +1,11 @@
 """PPO and A2C make stable-baselines3's updates, from whole episodes of any worker."""
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from learners import tell
-from small_runs import StopsAfter, digest_of, fresh, payload_of
+from learners import resumed_equals_straight, tell
+from small_runs import fresh
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 import gymnasium as gym
@@ -14,13 +13,11 @@ from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.callbacks import CallbackList
 
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, TERMINATED, Record
-from qdsweep.engines import make_engine
 from qdsweep.experiment.loop import run_loop
-from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.experiment.stop import Stop
 
 KINDS = {"ppo": PPO, "a2c": A2C}
 # Discrete actions, with episodes that terminate or are truncated, and continuous actions.
@@ -127,11 +124,6 @@ def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, task):
         np.testing.assert_allclose(updated, wanted, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
-def outcome(state):
-    """The results of all random numbers, episodes and updates of a run."""
-    return digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps
-
-
 @pytest.mark.parametrize(
     ("kind", "task", "workers"), [("ppo", "CartPole-v1", 2), ("a2c", "Pendulum-v1", 3)]
 )
@@ -139,24 +131,8 @@ def test_stopped_anywhere_and_resumed_with_more_workers_it_is_the_same_run(
     kind, task, workers, tmp_path
 ):
     """An iteration has several batches, whose episodes wait for the update at its end."""
-    exp = small(kind, task)
-    state, engine = fresh(exp, tmp_path)
-    run_loop(exp, state, engine, Stop(), lambda *_: None)
-    straight = outcome(state)
-    cluster = Cluster(engine="processes", workers_per_node=workers)
-    pool = make_engine(cluster, exp, engine.domain, None, None, {})
-    try:
-        for rows in (0, ROWS + GREEDY, ROWS + GREEDY + 1):  # before, between and within batches
-            (state, _), stop = fresh(exp, tmp_path), Stop()
-            with pytest.raises(Interrupted):
-                run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
-            np.random.seed()  # another process
-            state = pickle.loads(payload_of(state))
-            pool.wait()
-            run_loop(exp, state, pool, Stop(), lambda *_: None)
-            assert outcome(state) == straight, rows
-    finally:
-        pool.close()
+    stops = 0, ROWS + GREEDY, ROWS + GREEDY + 1  # before, between and within batches
+    resumed_equals_straight(small(kind, task), stops, workers, tmp_path)
 
 
 def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):

@@ -4,8 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
+from learners import resumed_equals_straight
 from refusals import refused
-from small_runs import StopsAfter, digest_of, fresh, payload_of
+from small_runs import fresh
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 pytest.importorskip("ale_py", reason="the Arcade Learning Environment: `make extras`")
@@ -20,14 +21,11 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.algorithms.rl.dqn import DQNLearner, Replay
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.algorithms.rl.steps import join
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record
-from qdsweep.engines import make_engine
-from qdsweep.experiment.loop import ask, run_loop
+from qdsweep.experiment.loop import ask
 from qdsweep.experiment.state import no_seconds
-from qdsweep.experiment.stop import Interrupted, Stop
 
 IMAGE = (4, 12, 12)
 GAMMA = 0.99
@@ -287,31 +285,12 @@ def test_workers_act_as_the_learners_network(kind, network, nature):
         assert (ours.argmax(axis=1) == theirs.argmax(axis=1))[clear].all()
 
 
-def outcome(state):
-    return digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps
-
-
 @pytest.mark.parametrize("kind", SMALL)
 def test_stopped_anywhere_and_resumed_with_more_workers_it_is_the_same_run(kind, tmp_path):
     exp = small(kind, clip_rewards=True)
-    state, engine = fresh(exp, tmp_path)
-    run_loop(exp, state, engine, Stop(), lambda *_: None)
-    straight = outcome(state)
-    first = make_algorithm(exp, engine.domain, tmp_path).learner.policy
-    assert (state.algorithm.learner.policy != first).any()
-    cluster = Cluster(engine="processes", workers_per_node=2)
-    pool = make_engine(cluster, exp, engine.domain, None, None, {})
-    try:
-        for rows in (1, 4):
-            (state, _), stop = fresh(exp, tmp_path), Stop()
-            with pytest.raises(Interrupted):
-                run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
-            state = pickle.loads(payload_of(state))
-            pool.wait()
-            run_loop(exp, state, pool, Stop(), lambda *_: None)
-            assert outcome(state) == straight, rows
-    finally:
-        pool.close()
+    straight = resumed_equals_straight(exp, (1, 4), 2, tmp_path)
+    first = make_algorithm(exp, make_domain(exp.domain), tmp_path).learner.policy
+    assert (straight.algorithm.learner.policy != first).any()
 
 
 def test_learners_see_the_signs_of_rewards_and_the_return_has_the_rewards(tmp_path):
@@ -320,12 +299,12 @@ def test_learners_see_the_signs_of_rewards_and_the_return_has_the_rewards(tmp_pa
     asked = made.ask()
     played = engine.domain.evaluate(asked.solutions, np.arange(3, dtype=np.uint32), experience=True)
     rewards = np.array([-3, 0, 7] * 5, np.float32)
-    told = [record._replace(rewards=rewards) for record in played.experience]
+    records = [record._replace(rewards=rewards) for record in played.experience]
     learned = []
     made.learner.learn = learned.extend
     made.tell(
         asked._replace(seeds=np.arange(3)),
-        played._replace(experience=told, objective=np.full(3, 20.0)),
+        played._replace(experience=records, objective=np.full(3, 20.0)),
     )
     made.learn()
     assert [record.rewards.tolist() for record in learned] == [[-1, 0, 1] * 5] * 2

@@ -132,12 +132,12 @@ class Replay:
         self._sizes: Any = (capacity, inputs, outputs, *([image] if image else ()))
         self._make(n_steps, gamma)
 
-    def _make(self, n_steps: int, gamma: float) -> None:
+    def _make(self, n_steps: int, gamma: float, frames: Frames | None = None) -> None:
         capacity, inputs, outputs, *image = self._sizes
         asked = f"algorithm.buffer_size = {capacity}: a buffer of this many transitions"
         require_memory(((1 if image else 8) * inputs + 20) * capacity, asked)
         self._image = image[0] if image else None
-        self.frames = Frames(capacity, self._image) if self._image else None
+        self.frames = frames or (Frames(capacity, self._image) if self._image else None)
         self.buffer: Any = NStepReplayBuffer(
             capacity,
             spaces.Box(-np.inf, np.inf, (0 if image else inputs,), np.float32),
@@ -193,12 +193,10 @@ class Replay:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Allocates the empty slots again."""
         self._sizes = state["_sizes"]
-        self._make(*state["returns"])
+        self._make(*state["returns"], frames=state.get("frames"))  # None: vectors
         self.buffer.pos, self.buffer.full = state["place"]
         for name, values in state["filled"].items():
             getattr(self.buffer, name)[: len(values)] = values
-        if self.frames:
-            vars(self.frames).update(vars(state["frames"]))
 
 
 class DQNLearner(SB3Learner):
