@@ -193,7 +193,8 @@ class Replay:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Allocates the empty slots again."""
         self._sizes = state["_sizes"]
-        self._make(*state["returns"], frames=state.get("frames"))  # None: vectors
+        n_steps, gamma = state["returns"]
+        self._make(n_steps, gamma, state.get("frames"))  # vectors have none
         self.buffer.pos, self.buffer.full = state["place"]
         for name, values in state["filled"].items():
             getattr(self.buffer, name)[: len(values)] = values
