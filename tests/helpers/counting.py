@@ -3,7 +3,6 @@
 Its plug-in is called `tally`, because `counting` is this module in forks of the tests.
 """
 
-import sys
 from pathlib import Path
 
 # It counts its evaluations, sleeps for COUNTING_SECONDS, waits while there is a file
@@ -82,8 +81,3 @@ def evaluated(folder: Path) -> int:
     """Returns the number of evaluations in a folder, including those that a kill has lost."""
     file = folder / "evaluated.txt"
     return sum(map(int, file.read_text().split())) if file.exists() else 0
-
-
-def forget_plugin() -> None:
-    """Forgets the domain of another folder, so this process can import that of a new one."""
-    sys.modules.pop("tally", None)

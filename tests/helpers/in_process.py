@@ -4,10 +4,21 @@ import contextlib
 import io
 import logging
 import signal
+import sys
 from pathlib import Path
 from unittest import mock
 
 from results import forget_sums
+from support import REPO
+
+
+def forget_plugins() -> None:
+    """Forgets the plug-ins of all folders, because another folder may have the same names."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if "/config/plugins/" in file and not Path(file).is_relative_to(REPO):
+            del sys.modules[name]
+    sys.path[:] = [entry for entry in sys.path if not entry.endswith("/config/plugins")]
 
 
 def qdsweep(*words: object, cwd: Path, code: int | None = 0) -> str:
@@ -24,6 +35,7 @@ def qdsweep(*words: object, cwd: Path, code: int | None = 0) -> str:
     from qdsweep.cli import main
     from qdsweep.config.files import read_preset
 
+    forget_plugins()
     read_preset.cache_clear()  # a file may have changed since the last command
     root, printed = logging.getLogger(), io.StringIO()
     handlers, level = root.handlers[:], root.level

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from counting import forget_plugin
+from in_process import forget_plugins
 from support import REPO
 from waiting import wait_until
 
@@ -285,7 +285,7 @@ def _leave(printed: Path, folder: Path, reads: int) -> None:
     """Makes a fork of pytest an independent process."""
     os.setsid()
     os.chdir(folder)
-    forget_plugin()
+    forget_plugins()
     writes = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream, target in ((reads, 0), (writes, 1), (writes, 2)):
         os.dup2(stream, target)
