@@ -2,8 +2,8 @@
 
     python benchmarks/published.py [RESULTS]      (`make published` computes the runs first)
 
-With a folder of results, its finished runs replace those of the table. Without one, only the page
-and the picture are written. The text above the first table of the page is kept.
+With a folder of results, its finished runs replace those rows of the table. Without one, only the
+page and the picture are written. The text above the first table of the page is kept.
 """
 
 import csv
@@ -188,7 +188,8 @@ def write(results: Path | None) -> None:
     """Writes the table, the page and the picture."""
     if results:
         started = [name for name in SWEEPS if Results(results).sweep(name).plan.exists()]
-        main(["audit", str(TABLE), "--results", str(results), "--add", *started])
+        if main(["audit", str(TABLE), "--results", str(results), "--add", *started]):
+            sys.exit(f"{TABLE} is not changed")
     with TABLE.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     parts = {name: read_part(name, rows) for name in SWEEPS}

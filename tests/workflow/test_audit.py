@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import signal
 import subprocess
 
@@ -94,6 +95,17 @@ def test_a_table_is_replaced_by_sweep(copy):
     names_all(audit(copy, "--add", "shipped").stdout, "2 runs", "1")
     with (copy / "table.csv").open(newline="") as file:
         assert [row["sweep"] for row in csv.DictReader(file)] == ["other", "shipped", "shipped"]
+
+
+def test_a_run_whose_folder_is_gone_keeps_its_row(copy):
+    run = changed(copy, 1, qd_score="7")
+    changed(copy, 0, qd_score="7")  # its folder is here
+    shutil.rmtree(copy / "results/runs" / run)
+    names_all(audit(copy, "--add", "shipped").stdout, "2 runs")
+    with (copy / "table.csv").open(newline="") as file:
+        assert [row["qd_score"] == "7" for row in csv.DictReader(file)] == [False, True]
+    changed(copy, 1, budget="evaluations=7")
+    names_all(audit(copy, "--add", "shipped").stdout, "1 run")
 
 
 def test_a_table_that_is_no_csv_or_lacks_a_value_is_refused(copy):

@@ -89,7 +89,7 @@ def add_commands(add: Add) -> None:
         nargs="+",
         type=sweep_name,
         metavar="SWEEP",
-        help="write the finished runs of these sweeps to the table instead",
+        help="write the finished runs of these sweeps to the table; it keeps other rows",
     )
     audit.add_argument("--results", **RESULTS)
     audit.set_defaults(command=_audit)
@@ -268,32 +268,39 @@ def _text(value: object) -> str:
 
 
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
-    """Replaces the rows of some sweeps in a table by their finished runs."""
-    kept = [row for row in (_read(table) if table.exists() else []) if row["sweep"] not in sweeps]
-    sweeps = list(dict.fromkeys(sweeps))
-    added = [row for name in sweeps for row in _finished(results, name)]
+    """Writes the finished runs of some sweeps to a table; it keeps runs that are not here."""
+    rows = _read(table) if table.exists() else []
+    others = [row for row in rows if row["sweep"] not in sweeps]
+    added: list[_Row] = []
+    for name in dict.fromkeys(sweeps):
+        known = {_hash(row["id"]): row for row in rows if row["sweep"] == name}
+        added += _finished(results, name, known)
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows([*kept, *added])
+    writer.writerows([*others, *added])
     write_text(table, text.getvalue())
-    print(f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(kept)} others")
+    names = ", ".join(dict.fromkeys(sweeps))
+    print(f"{table}: {plural(len(added), 'run')} of {names}, {len(others)} others")
     return 0
 
 
-def _finished(results: Results, name: str) -> Iterator[dict[str, str]]:
-    """Yields the rows of those runs of a sweep that are finished at its budget."""
+def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterator[_Row]:
+    """Yields the rows of those runs of a sweep that are finished at its budget, here or before."""
     plan = read_plan(results.sweep(name))
     if plan.search:
         raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
     for row in plan.computed:
         run = results.run(row.run)
         budget = {unit: getattr(row, unit) for unit in BUDGETS if getattr(row, unit)}
+        ((unit, amount),) = budget.items()
         status = read_status(run.state)
         if status.status != "finished" or status.budget != budget:
+            before = known.get(_hash(row.run))
+            if before and before["budget"] == f"{unit}={amount}":
+                yield before
             continue
         summary = read_summary(run)
-        ((unit, amount),) = budget.items()
         yield {
             "sweep": name,
             "id": row.run,
