@@ -2,16 +2,19 @@
 
     python benchmarks/atari.py [--repeats 5] [--frames 3000]
 
+Learners of screens need `make rl`. Their peer is `train()` of stable-baselines3's CnnPolicy.
 ale-py's plain loop repeats the actions of a random policy, so both emulate the same frames. It
 reads the memory after each action, or not even that, which is the physical limit. Both take turns,
 and the times are CPU seconds, so that a busy machine matters little.
 """
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from figures import figure
 
@@ -36,6 +39,7 @@ SIZES = {
     "evaluations": 1,
 }
 SCREENS = {"observation": "screen", "policy": {"type": "convolutional"}, "x0": "xavier"}
+NATURE = {"type": "convolutional", "network": "mnih2015"}
 
 
 def domain_of(game: str, frames: int, **changes: object) -> AtariGame:
@@ -160,6 +164,79 @@ def screens(repeats: int, frames: int) -> None:
     )
 
 
+def minibatches(get: Callable[[int], Any], size: int, _: None) -> Any:
+    """The minibatches of a rollout buffer, of which stable-baselines3's A2C asks for a whole."""
+    return get(size)
+
+
+def learning(repeats: int) -> None:
+    """Gradient steps of the presets for screens, on the same transitions."""
+    import torch
+    from gymnasium import spaces
+    from stable_baselines3 import A2C, DQN, PPO
+    from stable_baselines3.common.logger import Logger
+
+    from qdsweep.algorithms import make_algorithm
+    from qdsweep.algorithms.rl.steps import join
+    from qdsweep.domains.base import Exploration
+
+    torch.set_num_threads(1)
+    screen = {"preset": "atari_breakout", "observation": "screen", "pixels": "bytes"}
+    for kind, cls in (("ppo", PPO), ("a2c", A2C), ("dqn", DQN)):
+        made = {"domain": {**screen, "policy": NATURE}, **SIZES, "algorithm": f"{kind}_atari"}
+        experiment = compose(made, {"buffer_size": 2000} if kind == "dqn" else {})
+        domain, settings = make_domain(experiment.domain), experiment.algorithm
+        learner: Any = make_algorithm(experiment, domain, None).learner  # type: ignore[attr-defined]
+        weights, seeds = np.zeros((8, domain.solution_dim)), np.arange(8, dtype=np.uint32)
+        wander = Exploration("softmax", np.ones((8, 1)))
+        played = domain.evaluate(weights, seeds, experience=True, exploration=wander).experience
+        steps = join(played, discrete=True, image=(4, 84, 84))
+        every = np.arange(len(steps.rewards))
+
+        own = {"batch_size": settings.minibatch, "n_epochs": 1, "n_steps": len(every)}
+        own = {"ppo": own, "a2c": {"n_steps": len(every)}, "dqn": {"buffer_size": len(every)}}[kind]
+        model: Any = cls("CnnPolicy", None, device="cpu", _init_setup_model=False, **own)
+        model.observation_space = spaces.Box(0, 255, (4, 84, 84), np.uint8)
+        model.action_space, model.n_envs = spaces.Discrete(4), 1
+        model._setup_model()
+        model.set_logger(Logger(None, []))
+        theirs = model.replay_buffer if kind == "dqn" else model.rollout_buffer
+        theirs.observations[:, 0] = steps.observations[every]
+        theirs.actions[:, 0, 0] = steps.actions
+        theirs.rewards[:, 0] = steps.rewards
+        theirs.pos, theirs.full = 0, True
+        if kind == "dqn":
+            theirs.next_observations[:, 0] = steps.following[every]
+            for record in played:
+                learner.replay.add(record)
+            learner.model.replay_buffer = learner.replay.buffer
+            gradients = 50
+            ours = partial(learner.model.train, gradients, settings.minibatch)
+            its = partial(model.train, gradients, settings.minibatch)
+        else:
+            learner.model.rollout_buffer = learner._buffer(played)
+            learner.model.n_epochs = 1
+            gradients = math.ceil(len(every) / settings.minibatch)
+            if kind == "a2c":
+                theirs.get = partial(minibatches, theirs.get, settings.minibatch)
+            ours, its = learner.model.train, model.train
+
+        def counted(train: Callable[[], None], gradients: int = gradients) -> int:
+            train()
+            return gradients
+
+        measured = rates({"ours": partial(counted, ours), "its": partial(counted, its)}, repeats)
+        figure(
+            f"Atari, {kind} on screens, gradient steps/s",
+            "stable-baselines3's train()",
+            measured["ours"] / measured["its"],
+            ">= 0.9",
+            limit="1",
+            detail=f"{measured['ours']:.2f} gradient steps of {settings.minibatch} decisions a CPU "
+            f"second against {measured['its']:.2f}",
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
@@ -167,6 +244,7 @@ def main() -> None:
     arguments = parser.parse_args()
     memory(arguments.repeats, arguments.frames)
     screens(arguments.repeats, arguments.frames)
+    learning(arguments.repeats)
 
 
 if __name__ == "__main__":

@@ -230,10 +230,7 @@ class PPO(OnPolicy):
 
 
 class A2C(OnPolicy):
-    """Advantage actor-critic (A2C) of stable-baselines3, from whole episodes.
-
-    It makes one gradient step per iteration.
-    """
+    """Advantage actor-critic (A2C) of stable-baselines3, from whole episodes."""
 
     own_papers = ("mnih2016asynchronous",)
 
@@ -243,6 +240,14 @@ class A2C(OnPolicy):
     gamma: Gamma = 0.99
     gae_lambda: GAELambda = 1.0
     normalize_advantage: NormalizeAdvantage = False
+    minibatch: int | None = Field(
+        title="minibatches of ... transitions",
+        default=None,
+        ge=2,
+        description="transitions of a gradient step, each used once; null: one step per iteration "
+        "with all transitions [transitions]",
+        json_schema_extra=NOW,
+    )
     use_rms_prop: UseRMSProp = True
     rms_prop_eps: RMSPropEps = 1e-5
 

@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import CallbackList
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import CUT, TERMINATED, Record
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
 
@@ -98,10 +98,10 @@ def records(model, env, *, discrete: bool) -> list[Record]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "minibatch"), [("ppo", 16), ("a2c", None), ("a2c", 20)])
 @pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
-def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, task):
-    settings = small(kind, task, decay_steps=None).algorithm
+def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, minibatch, task):
+    settings = small(kind, task, decay_steps=None, minibatch=minibatch).algorithm
     _, env = sampled(kind, task, settings, 120)
     model, env = sampled(kind, task, settings, env.ends[-1])  # the same, up to an end
     actor = make_domain(small(kind, task).domain).actor
@@ -116,6 +116,9 @@ def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, task):
         wanted = getattr(model.rollout_buffer, name)
         np.testing.assert_allclose(getattr(ours, name), wanted, rtol=1e-4, atol=1e-5, err_msg=name)
     before = learner.policy
+    if kind == "a2c":  # stable-baselines3's has no minibatches, but its buffer has
+        get = model.rollout_buffer.get
+        model.rollout_buffer.get = lambda batch_size: get(minibatch)
     model.train()
     learner.learn(episodes)
     assert np.abs(learner.policy - before).max() > 1e-4
@@ -197,3 +200,14 @@ def test_a_linear_policy_has_no_biases_and_gets_none(tmp_path):
     learner = state.algorithm.learner
     assert learner.policy.shape == (engine.domain.solution_dim,)
     assert not learner.model.policy.action_net.bias.any()
+
+
+def test_a_single_transition_at_the_end_is_no_minibatch_of_a2c():
+    exp = small("a2c", minibatch=8)
+    actor = make_domain(exp.domain).actor
+    learner = OnPolicyLearner(actor, exp.algorithm, np.random.SeedSequence(0))
+    seen = np.random.default_rng(0).normal(size=(18, 4)).astype(np.float32)
+    ends = np.array([*[GOES_ON] * 16, TERMINATED], np.uint8)
+    rewards = np.arange(17, dtype=np.float32)
+    learner.learn([Record(seen, np.eye(2, dtype=np.float32)[[0] * 17], rewards, ends)])
+    assert exp.algorithm.normalize_advantage and np.isfinite(learner.policy).all()

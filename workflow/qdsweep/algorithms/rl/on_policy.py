@@ -21,7 +21,20 @@ _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
 
 
 class _Rollout(RolloutBuffer):
-    """A rollout buffer whose observations may be `Stacks`."""
+    """A rollout buffer whose observations may be `Stacks`.
+
+    Attributes:
+        minibatch: Transitions of A2C's gradient step; None for all.
+    """
+
+    minibatch: int | None
+
+    def get(self, batch_size: int | None = None) -> Any:
+        """Yields minibatches. stable-baselines3's A2C asks for all transitions at once."""
+        for batch in super().get(batch_size or self.minibatch):
+            # A2C would divide the advantage of a single transition by NaN.
+            if batch_size or not self.minibatch or len(batch.advantages) > 1:
+                yield batch
 
     @staticmethod
     def swap_and_flatten(arr: Any) -> Any:
@@ -110,6 +123,7 @@ class OnPolicyLearner(SB3Learner):
             gae_lambda=model.gae_lambda,
             gamma=model.gamma,
         )
+        buffer.minibatch = self._settings.minibatch
         seen = steps.observations
         buffer.observations = seen if isinstance(seen, Stacks) else seen[:, np.newaxis]
         buffer.actions[:] = steps.actions.reshape(count, 1, -1)
