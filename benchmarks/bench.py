@@ -104,6 +104,11 @@ def as_markdown(rows: list[Row]) -> str:
         scripts.setdefault(row["setting"], {})[row["script"]] = None
     lines = ["# Benchmarks", "", "`make bench` measures these values.", ""]
     lines += [
+        "A ratio is qdsweep's value divided by that of the peer. Its target says whether more or",
+        "less is better. The limit is the best possible ratio. Each machine follows its scripts.",
+        "",
+    ]
+    lines += [
         setting if len(scripts) == 1 else f"{', '.join(names)}: {setting}  "
         for setting, names in scripts.items()
     ]

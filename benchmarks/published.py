@@ -176,9 +176,9 @@ def draw(parts: dict[str, Part], stem: Path) -> None:
             axes.set_yticks(range(len(groups)), labels, fontsize=7.5)
             axes.set_ylim(len(groups) - 0.4, -0.6)
         figure.supxlabel(
-            "Circles: QD score. Squares: coverage. Grey: differences that agree, or that are too "
-            f"small to be seen. Blue: agrees. Orange: differs. Grey points: too few seeds. Arrows: "
-            f"more than {EDGE:g} %.",
+            "Circles: QD score. Squares: coverage. Blue: agrees. Orange: differs. Grey: too few "
+            "seeds. Grey bars: differences that are tolerated or cannot be seen. Arrows: more than "
+            f"{EDGE:g} %. Rows without points: no results.",
             **NOTE,
         )
         save(figure, stem, (".png",))

@@ -169,7 +169,7 @@ def _experiments(name: str, arguments: argparse.Namespace) -> dict[str, Experime
         settings = read_sweep({}, files=[find_preset("sweeps", name)])
         sweep = sweep_of(settings, Results(arguments.results))
     except BadInput as error:
-        raise BadInput(f"{arguments.table}: {error}") from None
+        raise BadInput(f"{arguments.table}: {error}. Copy the sweep's file there") from None
     return {_hash(run): experiment for run, experiment in sweep.runs.items()}
 
 
@@ -228,7 +228,9 @@ def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
     ]
     if not has_avx2():
         other.append(f"this CPU ({platform.machine()}) has no AVX2")
-    reason = f"Reason: {'; '.join(other)}" if other else "Versions and kind of CPU are the same"
+    reason = (
+        f"Reason: {'; '.join(other)}" if other else "Versions are the same, and this CPU has AVX2"
+    )
     return f"differs: {'; '.join(wrong)}. {reason}"
 
 

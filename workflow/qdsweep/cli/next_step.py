@@ -97,8 +97,10 @@ def _state_of_started(sweep: SweepDir) -> Iterator[str]:
     steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
     yield from _state(sweep, left, total, noun, steps, standings)
     is_idle = all(now.state != "running" for now in standings)
-    if is_idle and (left or not sweep.report.exists()):
+    if is_idle and left:
         yield "To resume the sweep, repeat the command that started it."
+    elif is_idle and not sweep.report.exists():
+        yield "To make the report, repeat the command that started it, without a shard."
 
 
 def _state(
