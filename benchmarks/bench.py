@@ -104,7 +104,7 @@ def as_markdown(rows: list[Row]) -> str:
         scripts.setdefault(row["setting"], {})[row["script"]] = None
     lines = ["# Benchmarks", "", "`make bench` measures these values.", ""]
     lines += [
-        "A ratio is qdsweep's value divided by that of the peer. Its target says whether more or",
+        "A ratio is qdsweep's value divided by that of the peer. Its target shows whether more or",
         "less is better. The limit is the best possible ratio. Each machine follows its scripts.",
         "",
     ]
