@@ -46,21 +46,20 @@ attend() {  # bash handles a signal only while it waits
 
 # One node of several. Snakemake takes only the last --config, so the shard joins the user's.
 start_shard() {
-  local options=() has_config='' word
+  local options=() word
   for word in "${@:2}"; do
-    if [[ $word == --config=* ]]; then
-      options+=(--config "shard=$1" "${word#--config=}")
-    elif [[ $word == --config || $word == -C ]]; then
-      options+=("$word" "shard=$1")
-    else
-      options+=("$word")
-      continue
-    fi
-    has_config=1
+    case $word in
+      --config | -C) options+=(--config "shard=$1") ;;
+      --config=* | -C*)
+        word=${word#--config}
+        word=${word#-C}
+        options+=(--config "shard=$1" "${word#=}")
+        ;;
+      *) options+=("$word") ;;
+    esac
   done
-  [[ $has_config ]] || options+=(--config "shard=$1")
   # Nodes that compute the same rest take its runs in random order.
-  exec snakemake --cores "$cores" --scheduler-subsample $((4 * cores)) "${options[@]}"
+  exec snakemake --config "shard=$1" --cores "$cores" --scheduler-subsample $((4 * cores)) "${options[@]}"
 }
 node() {
   local stopped='' shard
@@ -72,6 +71,10 @@ node() {
 }
 
 if (( nodes > 1 )); then
+  if [[ " $*" =~ (\ |=|-C)shard= ]]; then
+    echo "qdsweep: each of several nodes has a shard of its own: remove shard=..., or use --nodes=1"
+    exit 2
+  fi
   (start_shard 1/$nodes "$@" --list-rules > /dev/null)  # refuses a search, and bad input
   export cores nodes
   export -f attend start_shard node
