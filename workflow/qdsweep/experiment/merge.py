@@ -108,6 +108,8 @@ def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
             return Outcome(REFUSED, reason)
         if not there.is_further(here):
             if here.is_finished and not ours.reload.exists():  # a merge was killed here
+                for half in ours.path.glob(".*.tmp"):
+                    half.unlink()
                 ours.publish()
             return Outcome(KNOWN)
         return _take(theirs, ours, there, here)
