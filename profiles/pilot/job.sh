@@ -14,7 +14,7 @@
 #SBATCH --signal=B:USR1@60
 set -euo pipefail
 set -m  # so that Snakemake has a process group
-cd "${SLURM_SUBMIT_DIR:?is set by sbatch}"
+cd "${SLURM_SUBMIT_DIR:?is set by sbatch: submit this script as its first lines show}"
 export PATH="$PWD/.venv/bin:$PATH"
 cores=${SLURM_CPUS_PER_TASK:-1}
 nodes=${SLURM_JOB_NUM_NODES:-1}
@@ -46,21 +46,20 @@ attend() {  # bash handles a signal only while it waits
 
 # One node of several. Snakemake takes only the last --config, so the shard joins the user's.
 start_shard() {
-  local options=() has_config='' word
+  local options=() word
   for word in "${@:2}"; do
-    if [[ $word == --config=* ]]; then
-      options+=(--config "shard=$1" "${word#--config=}")
-    elif [[ $word == --config || $word == -C ]]; then
-      options+=("$word" "shard=$1")
-    else
-      options+=("$word")
-      continue
-    fi
-    has_config=1
+    case $word in
+      --config | -C) options+=(--config "shard=$1") ;;
+      --config=* | -C*)
+        word=${word#--config}
+        word=${word#-C}
+        options+=(--config "shard=$1" "${word#=}")
+        ;;
+      *) options+=("$word") ;;
+    esac
   done
-  [[ $has_config ]] || options+=(--config "shard=$1")
   # Nodes that compute the same rest take its runs in random order.
-  exec snakemake --cores "$cores" --scheduler-subsample $((4 * cores)) "${options[@]}"
+  exec snakemake --config "shard=$1" --cores "$cores" --scheduler-subsample $((4 * cores)) "${options[@]}"
 }
 node() {
   local stopped='' shard
@@ -72,7 +71,15 @@ node() {
 }
 
 if (( nodes > 1 )); then
-  (start_shard 1/$nodes "$@" --list-rules > /dev/null)  # refuses a search, and bad input
+  if [[ " $*" =~ (\ |=|-C)shard= ]]; then
+    echo "qdsweep: each of several nodes has a shard of its own: remove shard=..., or use --nodes=1"
+    exit 2
+  fi
+  # refuses a search, and bad input
+  (start_shard 1/$nodes "$@" --list-rules > /dev/null) || {
+    echo "qdsweep: this was refused for $nodes nodes, each with a shard; a search needs --nodes=1"
+    exit 2
+  }
   export cores nodes
   export -f attend start_shard node
   in_step=1

@@ -27,11 +27,19 @@ class Pilot:
     Args:
         folder: The clone.
         words: Further words of the command line.
+        nodes: The number of nodes.
     """
 
-    def __init__(self, folder: Path, *words: str) -> None:
-        self.folder, self.log = folder, folder / "log.txt"
-        options = ["--nodes=2", f"--cpus-per-task={CORES}", "--mem=4G", "--time=60", "-o", self.log]
+    def __init__(self, folder: Path, *words: str, nodes: int = 2) -> None:
+        self.folder, self.log, self.cores = folder, folder / "log.txt", nodes * CORES
+        options = [
+            f"-N{nodes}",
+            f"--cpus-per-task={CORES}",
+            "--mem=4G",
+            "--time=60",
+            "-o",
+            self.log,
+        ]
         command = ["sbatch", "--parsable", *options, "profiles/pilot/job.sh", *words]
         hold = {"PATIENT_HOLD": str(folder / "hold"), "PATIENT_SECONDS": "0.005"}
         done = subprocess.run(
@@ -59,8 +67,9 @@ class Pilot:
                     runs.append(lock.parents[1])
         return runs
 
-    def computes_on_both(self) -> bool:
-        return len(self.computing()) == 2 * CORES
+    def computes(self) -> bool:
+        """Whether all cores of its nodes do."""
+        return len(self.computing()) == self.cores
 
     def reach_time_limit(self, restarts: int) -> None:
         """Moves the time limit close enough for Slurm's signal, and waits for the next start."""
@@ -77,23 +86,30 @@ def attempts(folder: Path, run: str) -> list[str]:
     return [attempt["how"] for attempt in summary(folder / "results/runs" / run)["attempts"]]
 
 
-@pytest.mark.timeout(1200)
-def test_two_time_limits_and_a_lost_node_cost_only_runs_under_way(tmp_path):
-    folder, local = copy_project(tmp_path / "clone"), tmp_path / "local"
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A clone with a sweep of the patient domain."""
+    folder = copy_project(tmp_path / "clone")
     (folder / "config/plugins").mkdir(exist_ok=True)
     (folder / "config/plugins/sleeper.py").write_text(PATIENT)
-    write_yaml(folder / "mine.yaml", {"experiment": EXPERIMENT})
+    write_yaml(folder / "mine.yaml", {"name": "mine", "experiment": EXPERIMENT, "sweep": SWEEP})
+    return folder
+
+
+@pytest.mark.timeout(1200)
+def test_two_time_limits_and_a_lost_node_cost_only_runs_under_way(folder, tmp_path):
+    local = tmp_path / "local"
     script = folder / "profiles/pilot/job.sh"
     script.write_text(script.read_text().replace("most_restarts=50", "most_restarts=2"))
     pilot = Pilot(folder, "--configfile", "mine.yaml", "--config", "name=mine", f"sweep={SWEEP}")
     wait_until(lambda: digests(folder), 300, "a run has finished")
     (folder / "hold").touch()
     early = digests(folder).keys()
-    wait_until(pilot.computes_on_both, 300, "both nodes compute")
+    wait_until(pilot.computes, 300, "both nodes compute")
     pilot.reach_time_limit(1)
-    wait_until(pilot.computes_on_both, 300, "both nodes compute")
+    wait_until(pilot.computes, 300, "both nodes compute")
     pilot.reach_time_limit(2)
-    wait_until(pilot.computes_on_both, 300, "both nodes compute")
+    wait_until(pilot.computes, 300, "both nodes compute")
     lost = ({"n1", "n2"} - {pilot.about()["BatchHost"]}).pop()
     cluster.kill_node(lost)
     wait_until(lambda: lost in cluster.nodes_of("down"), 300, "Slurm gives the node up")
@@ -117,6 +133,40 @@ def test_two_time_limits_and_a_lost_node_cost_only_runs_under_way(tmp_path):
     # The node that is left has computed the runs of the lost one, before the stages of the end.
     taken = set(re.findall(r"^0: \[.*\] run (\S+)", printed, re.M))
     assert any(crc32(run.encode()) % 2 for run in taken), printed[-5000:]
+
+
+def test_a_time_limit_of_one_node_costs_only_runs_under_way(folder):
+    (folder / "hold").touch()
+    pilot = Pilot(folder, "--configfile", "mine.yaml", nodes=1)
+    wait_until(pilot.computes, 300, "it computes")
+    pilot.reach_time_limit(1)
+    wait_until(pilot.computes, 300, "it computes again")
+    (folder / "hold").unlink()
+    wait_until(lambda: not squeue(), 300, "the job has ended")
+    printed = pilot.log.read_text()
+    assert pilot.about()["JobState"] == "COMPLETED", printed[-5000:]
+    assert (folder / "results/sweeps/mine/report.html").exists()
+    ends = [attempts(folder, run) for run in digests(folder)]
+    assert sorted(map(len, ends)) == [1] * 10 + [2] * CORES, ends
+    assert sum(how == "SIGTERM" for hows in ends for how in hows) == CORES, ends
+
+
+@pytest.mark.parametrize(
+    "words, names",
+    [
+        ("-C|partial=true", "shard = 1/2, partial"),
+        ("-Cpartial=true", "shard = 1/2, partial"),
+        ("-C=partial=true", "shard = 1/2, partial"),
+        ("--config=partial=true", "shard = 1/2, partial"),
+        ("--config|shard=1/4", "shard=, --nodes=1"),
+    ],
+)
+def test_a_config_that_is_for_no_shard_is_refused_before_it_starts(folder, words, names):
+    pilot = Pilot(folder, "--configfile", "mine.yaml", *words.split("|"))
+    wait_until(lambda: not squeue(), 300, "the job has ended")
+    assert pilot.about()["JobState"] == "FAILED"
+    names_all(pilot.log.read_text(), *names.split(", "))
+    assert not (folder / "results/runs").exists()
 
 
 def test_a_search_is_refused_before_it_starts(tmp_path):

@@ -57,7 +57,7 @@ DRAWING = ("plot", "evolution", "rollouts", "rollout", "report")
 # Files with times, durations or ends of commands; and partial files, which
 # `qdsweep clean` removes.
 OF_ONE_START = re.compile(
-    r"\.log$|/(status|last_stop)\.json$|/reload[^/]*\.pkl$|/state/reevaluated-[^/]*$|/SHA256SUMS$|/lock$|\.tmp$"
+    r"\.log$|/(status|last_stop)\.json$|/reload[^/]*\.pkl$|/state/reevaluated-[^/]*$|/SHA256SUMS$|lock$|\.tmp$"
 )
 
 
@@ -253,6 +253,8 @@ def test_every_stage_of_a_sweep(forks):
         wrong += tried(forks, (name, "whole"))
     rollout = ("rollout", f"results/runs/{runs[0]}", "--elites", "best", "--seconds", 0.5)
     wrong += tried(forks, rollout)
+    wrong += tried(forks, ("export", "whole", "--to", "tensorboard", "tb"))
+    wrong += wrong_of("merge", try_all(forks, ("merge", "results", "--results", "merged"), 24))
     assert not wrong, "\n".join(wrong)
 
 

@@ -29,6 +29,9 @@ def test_a_shard_computes_its_runs_without_tables(tmp_path):
     assert len(digests(tmp_path)) == 2
     assert not (tmp_path / "results/sweeps/tiny/runs.tsv").exists()
     assert planned(tmp_path, *words) == {}
+    page = "results/sweeps/tiny/report.html"
+    names_all(start(tmp_path, page, *words, check=1), "shard = 2/2", "report")
+    assert not (tmp_path / "results/sweeps/tiny/runs.tsv").exists()
     assert len(list((tmp_path / "results/runs").iterdir())) == 2  # nothing of other shards
     names_all(qdsweep("status", "tiny", cwd=tmp_path), "4 runs", "2 finished", "2 waiting")
     assert planned(tmp_path, "--config", "shard=1/2") == {"all": 1, "qd_run": 2}

@@ -37,6 +37,12 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+def rename(error: OSError, temporary: Path, path: Path) -> None:
+    """Gives a file its later name in an error; that of a copy names the second file."""
+    name = str(error.filename2 or error.filename or temporary)
+    error.filename = name.replace(str(temporary), str(path), 1)
+
+
 @contextmanager
 def atomic(
     path: Path, mode: str = "wb", *, durable: bool = False, private: bool = False
@@ -71,8 +77,8 @@ def _replacing(path: Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
-            error.filename = str(path)
+        if isinstance(error, OSError):
+            rename(error, temporary, path)
         raise
 
 

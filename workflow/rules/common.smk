@@ -234,6 +234,10 @@ def summaries(wildcards):
 
     Of a run that is left out only if it is newer than the tables. It is not looked up in the jobs.
     """
+    if SETTINGS.shard:
+        words = "tables, figures and report need the runs of all shards"
+        remedy = "remove the key shard, or these targets"
+        raise clear(BadInput(f"shard = {SETTINGS.shard}: {words}: {remedy}"))
     left_out = jobs.left_out(workflow, START.settled, RESULTS)
     written = STAGES["aggregate"].written(START.folder.path)
     runs = [run for run in AWAITED if left_out.get(run, written) >= written]

@@ -379,6 +379,36 @@ def test_the_list_is_of_the_runs_that_are_lacking(tmp_path, ours, theirs, runs):
     assert files(ours) == before
 
 
+@pytest.mark.parametrize(
+    "name", ["config.yaml", "metrics.csv", f"reload-{WHOLE:09d}.pkl", "status.json", "lock"]
+)
+def test_a_run_that_lacks_a_file_or_has_a_pipe_is_refused(tmp_path, ours, theirs, runs, name):
+    """Such as a copy that was interrupted. The whole copy is added."""
+    source = runs(theirs, 1)
+    path, content = source.state.path / name, (source.state.path / name).read_bytes()
+    path.unlink()
+    if name not in ("status.json", "lock"):
+        names_all(merge(tmp_path, code=1), path.relative_to(tmp_path), "1 refused")
+    os.mkfifo(path)
+    for words in ((), ("--list",)):
+        names_all(merge(tmp_path, *words, code=1), path.relative_to(tmp_path))
+    assert not Results(ours).run(source.name).path.exists()
+    path.unlink()
+    path.write_bytes(content)
+    names_all(merge(tmp_path), "1 finished")
+
+
+def test_what_this_user_may_not_read_is_named(tmp_path, theirs, runs):
+    source = runs(theirs, 1)
+    for path in (source.state.status, theirs / "runs"):
+        path.chmod(0)
+        if os.access(path, os.R_OK):
+            pytest.skip("root may read all")
+        for words in ((), ("--list",)):
+            names_all(merge(tmp_path, *words, code=1), path.relative_to(tmp_path))
+        path.chmod(0o700)
+
+
 def test_plug_ins_with_other_code_are_named_and_their_code_is_kept(tmp_path, ours, theirs, plugins):
     (tmp_path / "scale.txt").write_text("1")
     plugins("outside", OUTSIDE)

@@ -1,6 +1,7 @@
 """The command merge: brings the runs of other clusters into this folder."""
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
@@ -70,6 +71,7 @@ def _results_in(folder: Path, results: Results) -> Results:
     for path in (folder, folder / results.path.name):
         other = Results(path)
         if other.runs.is_dir():
+            os.scandir(other.runs).close()  # else one that cannot be read has no runs
             if results.runs.exists() and other.runs.samefile(results.runs):
                 raise BadInput(f"{folder}: its runs are those of {results.path}; give another one")
             return other
@@ -114,7 +116,8 @@ def _add(other: Results, results: Results, *, verbose: bool) -> int:
             print(line, file=sys.stderr, flush=True)
         outcome = merge_run(theirs, ours)
         kinds[outcome.kind] += 1
-        files.update(outdated.files(theirs))
+        if outcome.kind != REFUSED:
+            files.update(outdated.files(theirs))
         if verbose or outcome.note:
             note = f": {outcome.note}" if outcome.note else ""
             print(f"{theirs.name}: {outcome.kind}{note}", flush=True)

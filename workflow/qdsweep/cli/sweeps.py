@@ -7,6 +7,7 @@ runs that no sweep refers to.
 import argparse
 import gc
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -272,7 +273,7 @@ def _export(arguments: argparse.Namespace) -> int:
         if tool != "tensorboard":
             raise BadInput(f"--to {tool}: give `--to tensorboard DIR`")
         print(write_event_files(sweep, Path(folder)))
-        print(f"`tensorboard --logdir {folder}` shows them")
+        print(f"`tensorboard --logdir {shlex.quote(str(folder))}` shows them")
         return 0
     from qdsweep.analysis.export.pack import export
 

@@ -17,7 +17,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
-from qdsweep.files import damaged, exchange, link, read_arrays, read_json_if_whole
+from qdsweep.files import damaged, exchange, link, naming, read_arrays, read_json_if_whole, rename
 from qdsweep.host.lock import Lock, Locked, busy, is_alive
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.history import HistoryFile, checksum_of, until
@@ -25,7 +25,7 @@ from qdsweep.records.metrics import read_lines
 from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import code_of_run, identity_in
-from qdsweep.records.status import read_status
+from qdsweep.records.status import Status, read_status
 from qdsweep.records.sums import damaged_files
 
 FINISHED = "finished"
@@ -80,7 +80,7 @@ def is_lacking(theirs: RunDir, ours: RunDir) -> bool:
 
     A partial copy of the other folder has no reload files, so that only status.json counts.
     """
-    status = read_status(theirs.state)
+    status = _status(theirs.state)
     there = Reached(status.iterations, status.status == "finished")
     return there.is_further(_reached(ours.state))
 
@@ -108,6 +108,8 @@ def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
             return Outcome(REFUSED, reason)
         if not there.is_further(here):
             if here.is_finished and not ours.reload.exists():  # a merge was killed here
+                for half in ours.path.glob(".*.tmp"):
+                    half.unlink()
                 ours.publish()
             return Outcome(KNOWN)
         return _take(theirs, ours, there, here)
@@ -117,11 +119,22 @@ def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
         return Outcome(BUSY, str(error))
 
 
-def _reached(state: StateDir) -> Reached:
+def _status(state: StateDir) -> Status:
+    """Reads the status of a run that has no named pipe, which would block its reader."""
+    if state.path.is_dir():
+        for file in os.scandir(state.path):
+            if not (file.is_file() or file.is_dir()):
+                raise BadInput(f"{file.path}: it is neither a file nor a folder: remove it")
     status = read_status(state)
-    is_finished = status.status == "finished" and state.summary.exists()
-    if status.is_damaged or (is_finished and not status.iterations):
+    if status.is_damaged or (status.status == "finished" and not status.iterations):
+        state.status.read_bytes()  # whole, if this user may not read it
         raise damaged(state.status, ValueError("it is not the status of a run"))
+    return status
+
+
+def _reached(state: StateDir) -> Reached:
+    status = _status(state)
+    is_finished = status.status == "finished" and state.summary.exists()
     if is_finished:
         return Reached(status.iterations, is_finished)
     numbers = (path.stem.removeprefix("reload-") for path in state.reloads())
@@ -154,6 +167,9 @@ def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> Outcom
                 ours.withdraw()
                 _forget_jobs(ours)
                 exchange(ours.state.path, fresh.path)
+    except OSError as error:
+        rename(error, fresh.path, ours.state.path)
+        raise
     finally:
         shutil.rmtree(fresh.path, ignore_errors=True)
         with suppress(OSError):
@@ -175,7 +191,8 @@ def _copy(source: StateDir, target: StateDir, *, links: bool) -> None:
         if file.is_file(follow_symlinks=False) and not file.name.startswith((".", "lock")):
             is_large = links and file.name.endswith((".npz", ".pkl"))
             put = link if is_large else shutil.copyfile
-            put(Path(file.path), target.path / file.name)
+            with naming(target.path / file.name):
+                put(Path(file.path), target.path / file.name)
 
 
 def _forget_jobs(run: RunDir) -> None:
@@ -259,7 +276,11 @@ def _wrong(state: StateDir, run: RunDir) -> Iterator[str]:
     try:
         for path in state.path.glob("*.npz"):
             read_arrays(path)  # it compares checksums
-        if _reached(state).is_finished:
+        reached = _reached(state)
+        if reached.is_finished:
+            newest = state.reloads() or [state.reload(reached.iterations)]
+            lacking = [path for path in (state.config, state.metrics, *newest) if not path.exists()]
+            yield from (f"{path} does not exist: copy the run again" for path in lacking)
             yield from _wrong_results(state, run)
         elif (now := read_status(state)).id != run.name or now.status not in _UNFINISHED:
             yield f"{state.status} is not of an unfinished run {run.name}"

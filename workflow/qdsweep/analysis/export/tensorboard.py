@@ -16,6 +16,7 @@ from typing import Any
 
 from qdsweep.analysis.search import read_search, read_states
 from qdsweep.config.requirements import require_packages
+from qdsweep.files import naming
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
 from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, read_lines
 from qdsweep.records.paths import StateDir, SweepDir
@@ -122,7 +123,7 @@ def _update(
     if not wanted.startswith(there):
         path, there = folder / _NAME.format(int(path.name.split(".")[-2]) + 1), b""
     folder.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
+    with naming(path), path.open("ab") as file:
         file.write(wanted[len(there) :])
     for old in files:
         if old != path:
