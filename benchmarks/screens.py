@@ -1,0 +1,266 @@
+"""PPO on Breakout's screens for a million decisions, and stable-baselines3's own PPO.
+
+    python benchmarks/screens.py RESULTS        (about 3 core-hours; the same command resumes)
+
+All settings are equal: those of `ppo_atari`, with a learning rate and a clip range that fall to 0
+within the million decisions. Ours learns from whole episodes, stable-baselines3's from 128
+decisions of each of 8 games of ale-py's AtariVectorEnv. Both have sticky actions, no first no-ops,
+no end at the loss of a life, and no action that starts the game. After each tenth of the decisions,
+the policy plays 30 greedy episodes of our domain on common seeds. The curves are in
+docs/atari_ppo.csv and .png.
+"""
+
+import argparse
+import csv
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from figures import figure
+
+from qdsweep.host.machine import apply_baseline, apply_torch_baseline
+
+apply_baseline("avx2")
+apply_torch_baseline()  # one thread and the same kernels for both
+
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+
+from qdsweep.algorithms import make_algorithm  # noqa: E402
+from qdsweep.analysis.figures.style import save, style  # noqa: E402
+from qdsweep.analysis.legend import COLORS  # noqa: E402
+from qdsweep.config.cluster import Cluster  # noqa: E402
+from qdsweep.config.compose import compose  # noqa: E402
+from qdsweep.config.experiment import Experiment  # noqa: E402
+from qdsweep.domains import make_domain  # noqa: E402
+from qdsweep.experiment import reload  # noqa: E402
+from qdsweep.experiment.run import compute  # noqa: E402
+from qdsweep.experiment.stop import Stop  # noqa: E402
+from qdsweep.records.paths import RunDir  # noqa: E402
+
+STEM = Path(__file__).resolve().parent.parent / "docs/atari_ppo"
+COLUMNS = ("learner", "decisions", "return", "standard_error", "cpu_seconds")
+PARTS, GAMES, SEED = 10, 8, 1
+GREEDY = np.arange(10_000, 10_030, dtype=np.uint32)
+Row = dict[str, str]
+
+
+def experiment(decisions: int, budget: int) -> Experiment:
+    """Ours: nothing but the first iteration is judged, so that all decisions are learned from."""
+    keys = {"decay_steps": decisions, "evaluate_every": 10**6, "evaluation_episodes": 1}
+    return compose(
+        {
+            "domain": {
+                "preset": "atari_breakout",
+                "observation": "screen",
+                "pixels": "bytes",
+                "policy": {"type": "convolutional", "network": "mnih2015"},
+            },
+            "algorithm": {"preset": "ppo_atari", **keys},
+            "archive": {"dims": [2, 2]},
+            "num_emitters": 1,
+            "batch_size": GAMES,
+            "seed": SEED,
+            "steps": 4 * budget,  # frames
+        }
+    )
+
+
+def ours(folder: Path, decisions: int, budget: int) -> tuple[Any, int]:
+    """Policy and decisions of a run of qdsweep, resumed from its last part."""
+    run, made = RunDir(folder / "qdsweep"), experiment(decisions, budget)
+    run.state.path.mkdir(parents=True, exist_ok=True)
+    compute(made, run, Cluster(), Stop())
+    saved = reload.newest(run.state, None, {}, allow_version_change=True)
+    learner: Any = saved.state.algorithm.learner  # type: ignore[union-attr]
+    return learner.policy, learner.steps
+
+
+def theirs(folder: Path, decisions: int, budget: int) -> tuple[Any, int]:
+    """The same of stable-baselines3's PPO, resumed from its last part with new games."""
+    from gymnasium import spaces
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnv
+
+    class Games(VecEnv):
+        """ale-py's vector environment for stable-baselines3."""
+
+        def __init__(self, seed: int) -> None:
+            from ale_py.vector_env import AtariVectorEnv
+
+            self.games = AtariVectorEnv(
+                "breakout",
+                num_envs=GAMES,
+                num_threads=1,
+                max_num_frames_per_episode=6000,
+                repeat_action_probability=0.25,
+                autoreset_mode="SameStep",
+                noop_max=0,
+                use_fire_reset=False,
+            )
+            self.first = seed
+            super().__init__(
+                GAMES, spaces.Box(0, 255, (4, 84, 84), np.uint8), self.games.single_action_space
+            )
+
+        def reset(self) -> Any:
+            return self.games.reset(seed=self.first)[0]
+
+        def step_async(self, actions: Any) -> None:
+            self.games.send(actions)
+
+        def step_wait(self) -> Any:
+            seen, rewards, ended, cut, about = self.games.recv()
+            infos: list[dict[str, Any]] = [{} for _ in range(GAMES)]
+            for game in np.flatnonzero(ended | cut):
+                last = about["final_obs"][game]
+                infos[game] = {"terminal_observation": last}
+                infos[game]["TimeLimit.truncated"] = bool(cut[game] and not ended[game])
+            return seen, np.sign(rewards), ended | cut, infos
+
+        def close(self) -> None:
+            self.games.close()
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+            return [None] * GAMES
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
+
+        def env_method(self, method_name: str, *args: Any, **keys: Any) -> list[Any]:
+            return [None] * GAMES
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            return [False] * GAMES
+
+    settings: Any = experiment(decisions, budget).algorithm
+    file, environments = folder / "stable_baselines3.zip", Games(SEED + budget)
+    if file.exists():
+        model = PPO.load(file, env=environments, device="cpu")
+    else:
+        model = PPO(
+            "CnnPolicy",
+            environments,
+            learning_rate=lambda left: left * settings.learning_rate,
+            clip_range=lambda left: left * settings.clip_range,
+            n_steps=settings.n_steps // GAMES,
+            batch_size=settings.minibatch,
+            n_epochs=settings.n_epochs,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+            ent_coef=settings.ent_coef,
+            vf_coef=settings.vf_coef,
+            max_grad_norm=settings.max_grad_norm,
+            seed=SEED,
+            device="cpu",
+        )
+    updates = -(-budget // settings.n_steps)
+    model.learn(
+        decisions - model.num_timesteps,
+        callback=lambda now, _: now["self"].num_timesteps <= updates * settings.n_steps,
+        reset_num_timesteps=False,
+    )
+    model.num_timesteps = updates * settings.n_steps  # it stopped after the next decision
+    model.save(file)
+    environments.close()
+    made = experiment(decisions, budget)
+    learner: Any = make_algorithm(made, make_domain(made.domain), None).learner  # type: ignore[attr-defined]
+    learner.model.policy.load_state_dict(model.policy.state_dict())
+    return learner.policy, model.num_timesteps
+
+
+LEARNERS = {"qdsweep": ours, "stable-baselines3": theirs}
+
+
+def measured(learner: str, folder: Path, decisions: int, part: int) -> Row:
+    """Resumes a learner up to the end of a part, and plays its greedy episodes."""
+    start = time.process_time()
+    policy, done = LEARNERS[learner](folder, decisions, decisions * part // PARTS)
+    cpu = time.process_time() - start
+    played = make_domain(experiment(decisions, decisions).domain).evaluate(
+        np.tile(policy, (len(GREEDY), 1)), GREEDY
+    )
+    mean, error = played.objective.mean(), played.objective.std(ddof=1) / len(GREEDY) ** 0.5
+    values = (learner, done, f"{mean:.2f}", f"{error:.2f}", f"{cpu:.0f}")
+    return dict(zip(COLUMNS, map(str, values), strict=True))
+
+
+def read(file: Path) -> list[Row]:
+    """Returns the rows of a table of curves, if there is one."""
+    if not file.exists():
+        return []
+    with file.open(newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def write(file: Path, rows: list[Row]) -> None:
+    """Writes a table of curves."""
+    with file.open("w", newline="") as text:
+        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def draw(rows: list[Row]) -> None:
+    """Both curves, with standard errors over the greedy episodes."""
+    with style():
+        figure_, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+        for color, learner in zip(COLORS, LEARNERS, strict=False):
+            own = [row for row in rows if row["learner"] == learner]
+            x = [int(row["decisions"]) for row in own]
+            y, error = (np.array([float(row[n]) for row in own]) for n in COLUMNS[2:4])
+            axes.plot(x, y, color=color, label=learner)
+            axes.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)
+        axes.set(xlabel="decisions", ylabel="return of 30 greedy episodes", ylim=(0, None))
+        axes.legend()
+        save(figure_, STEM, (".png",))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--decisions", type=int, default=1_000_000)
+    parser.add_argument("--one", nargs=2, metavar=("LEARNER", "PART"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    folder, decisions = arguments.results, arguments.decisions
+    folder.mkdir(parents=True, exist_ok=True)
+    if arguments.one:
+        learner, part = arguments.one
+        rows = read(folder / f"{learner}.csv")
+        row = measured(learner, folder, decisions, int(part))
+        write(folder / f"{learner}.csv", [*rows, row])
+        return
+    for part in range(1, PARTS + 1):
+        words = [sys.executable, __file__, str(folder), "--decisions", str(decisions), "--one"]
+        processes = [
+            subprocess.Popen([*words, learner, str(part)])
+            for learner in LEARNERS
+            if len(read(folder / f"{learner}.csv")) < part
+        ]
+        codes = [process.wait() for process in processes]  # of both
+        if any(codes):
+            sys.exit(1)
+        rows = [row for learner in LEARNERS for row in read(folder / f"{learner}.csv")]
+        for learner in LEARNERS:
+            row = read(folder / f"{learner}.csv")[part - 1]
+            print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    if decisions == 1_000_000:
+        write(STEM.with_suffix(".csv"), rows)
+        draw(rows)
+    ends = {learner: read(folder / f"{learner}.csv") for learner in LEARNERS}
+    returns = {learner: float(own[-1]["return"]) for learner, own in ends.items()}
+    cpu = {learner: sum(float(row["cpu_seconds"]) for row in own) for learner, own in ends.items()}
+    ours_, theirs_ = returns.values()
+    figure(
+        f"PPO on Breakout's screens, {decisions:,} decisions: mean return of 30 greedy episodes",
+        "stable-baselines3's PPO",
+        ours_ / theirs_,
+        ">= 0.7",
+        detail=f"{ours_:.1f} against {theirs_:.1f}, one seed; "
+        + ", ".join(f"{learner} {seconds:.0f} CPU seconds" for learner, seconds in cpu.items()),
+    )
+
+
+if __name__ == "__main__":
+    main()
