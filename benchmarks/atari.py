@@ -39,7 +39,12 @@ SIZES = {
     "evaluations": 1,
 }
 SCREENS = {"observation": "screen", "policy": {"type": "convolutional"}, "x0": "xavier"}
-NATURE = {"type": "convolutional", "network": "mnih2015"}
+LEARNT = {
+    "preset": "atari_breakout",
+    "observation": "screen",
+    "pixels": "bytes",
+    "policy": {"type": "convolutional", "network": "mnih2015"},
+}
 
 
 def domain_of(game: str, frames: int, **changes: object) -> AtariGame:
@@ -164,7 +169,7 @@ def screens(repeats: int, frames: int) -> None:
     )
 
 
-def minibatches(get: Callable[[int], Any], size: int, _: None) -> Any:
+def minibatches(get: Callable[[int], Any], size: int, batch_size: None) -> Any:
     """The minibatches of a rollout buffer, of which stable-baselines3's A2C asks for a whole."""
     return get(size)
 
@@ -181,9 +186,8 @@ def learning(repeats: int) -> None:
     from qdsweep.domains.base import Exploration
 
     torch.set_num_threads(1)
-    screen = {"preset": "atari_breakout", "observation": "screen", "pixels": "bytes"}
     for kind, cls in (("ppo", PPO), ("a2c", A2C), ("dqn", DQN)):
-        made = {"domain": {**screen, "policy": NATURE}, **SIZES, "algorithm": f"{kind}_atari"}
+        made = {"domain": LEARNT, **SIZES, "algorithm": f"{kind}_atari"}
         experiment = compose(made, {"buffer_size": 2000} if kind == "dqn" else {})
         domain, settings = make_domain(experiment.domain), experiment.algorithm
         learner: Any = make_algorithm(experiment, domain, None).learner  # type: ignore[attr-defined]
@@ -211,8 +215,10 @@ def learning(repeats: int) -> None:
                 learner.replay.add(record)
             learner.model.replay_buffer = learner.replay.buffer
             gradients = 50
-            ours = partial(learner.model.train, gradients, settings.minibatch)
-            its = partial(model.train, gradients, settings.minibatch)
+            ours, its = (
+                partial(trained.train, gradients, settings.minibatch)
+                for trained in (learner.model, model)
+            )
         else:
             learner.model.rollout_buffer = learner._buffer(played)
             learner.model.n_epochs = 1

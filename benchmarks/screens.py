@@ -27,6 +27,7 @@ apply_torch_baseline()  # one thread and the same kernels for both
 
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from atari import LEARNT  # noqa: E402
 
 from qdsweep.algorithms import make_algorithm  # noqa: E402
 from qdsweep.analysis.figures.style import save, style  # noqa: E402
@@ -52,12 +53,7 @@ def experiment(decisions: int, budget: int) -> Experiment:
     keys = {"decay_steps": decisions, "evaluate_every": 10**6, "evaluation_episodes": 1}
     return compose(
         {
-            "domain": {
-                "preset": "atari_breakout",
-                "observation": "screen",
-                "pixels": "bytes",
-                "policy": {"type": "convolutional", "network": "mnih2015"},
-            },
+            "domain": LEARNT,
             "algorithm": {"preset": "ppo_atari", **keys},
             "archive": {"dims": [2, 2]},
             "num_emitters": 1,

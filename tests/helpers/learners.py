@@ -15,6 +15,13 @@ from qdsweep.engines import make_engine
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Interrupted, Stop
 
+BREAKOUT = {
+    "preset": "atari_breakout",
+    "observation": "screen",
+    "pixels": "bytes",
+    "policy": {"type": "convolutional"},
+    "max_frames": 60,
+}
 ACTOR = Actor(((8, 4), (2, 8)), True, "relu", None, None, discrete=True)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from in_process import compute_sweep
+from learners import BREAKOUT
 from results import digests, summary
 from support import REPO, snakemake, write_yaml
 
@@ -14,13 +15,7 @@ TASK = {
 }
 SWEEP = "::: algorithm ppo dqn"
 SCREENS = {
-    "domain": {
-        "preset": "atari_breakout",
-        "observation": "screen",
-        "pixels": "bytes",
-        "policy": {"type": "convolutional"},
-        "max_frames": 200,
-    },
+    "domain": {**BREAKOUT, "max_frames": 200},
     "archive": {"dims": [2, 2]},
     "num_emitters": 1,
     "batch_size": 7,

@@ -271,10 +271,10 @@ def _text(value: object) -> str:
 
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
     """Writes the finished runs of some sweeps to a table; it keeps runs that are not here."""
-    rows = _read(table) if table.exists() else []
+    rows, sweeps = _read(table) if table.exists() else [], list(dict.fromkeys(sweeps))
     others = [row for row in rows if row["sweep"] not in sweeps]
     added: list[_Row] = []
-    for name in dict.fromkeys(sweeps):
+    for name in sweeps:
         known = {_hash(row["id"]): row for row in rows if row["sweep"] == name}
         added += _finished(results, name, known)
     text = io.StringIO()
@@ -282,8 +282,7 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
     writer.writeheader()
     writer.writerows([*others, *added])
     write_text(table, text.getvalue())
-    names = ", ".join(dict.fromkeys(sweeps))
-    print(f"{table}: {plural(len(added), 'run')} of {names}, {len(others)} others")
+    print(f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(others)} others")
     return 0
 
 

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from learners import resumed_equals_straight
+from learners import BREAKOUT, resumed_equals_straight
 from refusals import refused
 from results import digest
 from small_runs import fresh
@@ -38,13 +38,6 @@ SMALL = {
     "impala": {"n_steps": 4, "minibatch": 3, "vf_hidden": []},
     "dqn": {"buffer_size": 40, "train_freq": 20, "gradient_steps": 2, "learning_starts": 0},
     "apex_dqn": {"buffer_size": 40, "train_freq": 20, "gradient_steps": 2, "learning_starts": 0},
-}
-BREAKOUT = {
-    "preset": "atari_breakout",
-    "observation": "screen",
-    "pixels": "bytes",
-    "policy": {"type": "convolutional"},
-    "max_frames": 60,
 }
 
 
