@@ -24,9 +24,9 @@ def stop_here(evaluated):
         number, moment = file.read().split(" ", 1)
     if moment == "evaluation" and evaluated >= int(number):
         os.rename(path("stop"), path("claimed"))  # only one process can
-        with open(path("claimed"), "w") as file:
+        with open(path("waits"), "w") as file:  # another one may still read the first file
             file.write(str(os.getpid()))
-        os.rename(path("claimed"), path("stopped"))
+        os.rename(path("waits"), path("stopped"))
         while os.path.exists(path("stopped")):
             time.sleep(0.01)
 

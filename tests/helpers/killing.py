@@ -97,8 +97,8 @@ def _reach(moment: str) -> None:
         os.rename("stop", "claimed")  # noqa: PTH104 - only one process can
     except FileNotFoundError:
         return
-    Path("claimed").write_text(str(os.getpid()))
-    os.rename("claimed", "stopped")  # noqa: PTH104
+    Path("waits").write_text(str(os.getpid()))  # another one may still read the first file
+    os.rename("waits", "stopped")  # noqa: PTH104
     while Path("stopped").exists():
         time.sleep(0.01)
 
