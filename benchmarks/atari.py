@@ -1,4 +1,4 @@
-"""Frames of Atari games per CPU second, compared with the emulator's own loop.
+"""Atari: frames and gradient steps per CPU second compared with peers, and memory.
 
     python benchmarks/atari.py [--repeats 5] [--frames 3000]
 
@@ -11,12 +11,16 @@ and the times are CPU seconds, so that a busy machine matters little.
 import argparse
 import math
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from figures import figure
+import yaml
+from figures import figure, measure
 
 from qdsweep.host.machine import apply_baseline
 
@@ -243,6 +247,25 @@ def learning(repeats: int) -> None:
         )
 
 
+def peak() -> None:
+    """The memory of a run of PPO on screens, in one process."""
+    made = {**SIZES, "domain": {**LEARNT, "preset": "atari_space_invaders"}, "batch_size": 8}
+    del made["evaluations"]
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name, "experiment.yaml")
+        file.write_text(yaml.safe_dump({**made, "algorithm": "ppo_atari", "steps": 100_000}))
+        cost = measure(
+            Path(name), sys.executable, "-P", "-m", "qdsweep", "run", file, "--out", "out"
+        )
+    figure(
+        "Atari, PPO on screens with batches of 8 episodes, peak memory",
+        "1.5 GiB",
+        cost.memory / 1.5,
+        "<= 1",
+        detail=f"{cost.memory:.2f} GiB, {cost.wall:.0f} s",
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
@@ -251,6 +274,7 @@ def main() -> None:
     memory(arguments.repeats, arguments.frames)
     screens(arguments.repeats, arguments.frames)
     learning(arguments.repeats)
+    peak()
 
 
 if __name__ == "__main__":

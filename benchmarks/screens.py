@@ -204,11 +204,11 @@ def draw(rows: list[Row]) -> None:
         figure_, axes = plt.subplots(figsize=(5, 3), layout="constrained")
         for color, learner in zip(COLORS, LEARNERS, strict=False):
             own = [row for row in rows if row["learner"] == learner]
-            x = [int(row["decisions"]) for row in own]
+            x = [int(row["decisions"]) / 1e6 for row in own]
             y, error = (np.array([float(row[n]) for row in own]) for n in COLUMNS[2:4])
             axes.plot(x, y, color=color, label=learner)
             axes.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)
-        axes.set(xlabel="decisions", ylabel="return of 30 greedy episodes", ylim=(0, None))
+        axes.set(xlabel="million decisions", ylabel="return of 30 greedy episodes", ylim=(0, None))
         axes.legend()
         save(figure_, STEM, (".png",))
 

@@ -88,6 +88,8 @@ class Time:
         workers: Number of workers on all nodes.
         repeat: Number of the repeat, from 1.
         seconds: Time of all iterations but the first [s], which also starts workers and compiles.
+        work: Environment steps of these iterations, or evaluations if the domain counts no steps.
+        unit: Which of the two. Frames of Atari games are steps.
         start_up: Time from the start of the process to its first evaluation [s].
         digest: The digest of the archive.
         folder: The folder of the run.
@@ -97,6 +99,8 @@ class Time:
     workers: int
     repeat: int
     seconds: float
+    work: int
+    unit: str
     start_up: float
     digest: str
     folder: Path
@@ -264,10 +268,14 @@ def _read(study: Study, workers: int, repeat: int) -> Time:
     """Reads the time of a finished run."""
     folder = study.folder(workers, repeat)
     run = load(folder)
+    unit = "evaluations" if run.metrics["steps"].isna().any() else "steps"
+    amount = run.metrics[unit]
     return Time(
         workers=study.clusters[workers].workers,
         repeat=repeat,
         seconds=float(run.metrics[list(SECONDS)].iloc[1:].to_numpy().sum()),
+        work=int(amount.iloc[-1] - amount.iloc[0]),
+        unit=unit,
         start_up=run.summary["attempts"][-1]["first_evaluation"],
         digest=run.summary["archive_digest"],
         folder=folder,
@@ -363,7 +371,7 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
     batch = study.experiment.num_emitters * study.experiment.batch_size
     table = scaling_table(times, fit)
     recommended, advice = advise(fit, float(table["seconds"].min()), batch)
-    sheet = _sheet(study, table, _note(study, times, fit, fitted, advice))
+    sheet = _sheet(study, table, times[0].unit, _note(study, times, fit, fitted, advice))
     write_text(study.out / f"{NAME}.md", as_markdown(sheet))
     write_text(study.out / f"{NAME}.tex", as_latex(sheet))
     write_json(
@@ -418,8 +426,9 @@ def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
         fit: Amdahl's law, for the time with one worker if that was not measured.
 
     Returns:
-        The columns workers, runs, seconds (median of the runs), seconds_min, seconds_max, speedup
-        and efficiency of the median, amdahl (speed-up of the fit) and start_up (median).
+        The columns workers, runs, seconds (median of the runs), seconds_min, seconds_max,
+        throughput (environment steps or evaluations per second), speedup and efficiency of the
+        median, amdahl (speed-up of the fit) and start_up (median).
     """
     import pandas as pd
 
@@ -431,9 +440,11 @@ def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
             seconds=("seconds", "median"),
             seconds_min=("seconds", "min"),
             seconds_max=("seconds", "max"),
+            throughput=("work", "median"),
             start_up=("start_up", "median"),
         )
     )
+    table["throughput"] /= table["seconds"]
     table["speedup"] = _one_worker(table, fit) / table["seconds"]
     table["efficiency"] = table["speedup"] / table["workers"]
     table["amdahl"] = speedup(fit.serial, table["workers"].to_numpy(float))
@@ -496,11 +507,12 @@ def _budget_of(study: Study) -> str:
     return f"{number(amount)} {unit}"
 
 
-def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
+def _sheet(study: Study, table: "pd.DataFrame", unit: str, note: str) -> Sheet:
     columns = {  # heading -> column, factor, decimals
         "Workers": ("workers", 1, 0),
         "Runs": ("runs", 1, 0),
         "Seconds": ("seconds", 1, 2),
+        f"{unit.capitalize()} per second": ("throughput", 1, 0),
         "Speed-up": ("speedup", 1, 2),
         "Efficiency (%)": ("efficiency", 100, 1),
         "Speed-up by Amdahl": ("amdahl", 1, 2),
@@ -520,7 +532,7 @@ def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
 def _figure(
     table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
 ) -> Drawn | Omitted:
-    """Draws speed-up and efficiency over the number of workers, with runs, medians and fit.
+    """Draws speed-up, throughput and efficiency over the number of workers, with runs and fit.
 
     It draws nothing if the times are too short.
     """
@@ -532,7 +544,7 @@ def _figure(
         why = f"{shortest:.2g} s of iterations are too short to time; measure more iterations"
         return Omitted(NAME, _SECTION, _TITLE, why)
     figure = Figure(figsize=(8, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.1})
     most = table["workers"].max()
     n = np.unique(np.geomspace(1, most, 200))
     left.plot(n, n, color="0.6", linewidth=1, linestyle=(0, (2, 2)), label="ideal")
@@ -558,6 +570,12 @@ def _figure(
     right.set_ylabel("Efficiency (%)")
     right.set_ylim(0, None)
     left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    once = float(table["throughput"].iloc[0] / table["speedup"].iloc[0])
+    other = left.secondary_yaxis("right", functions=(lambda y: y * once, lambda y: y / once))
+    other.set_ylabel(f"{times[0].unit.capitalize()} per second")
+    other.yaxis.set_minor_locator(NullLocator())
+    ticks = once * 2.0 ** np.arange(1 + math.log2(most))
+    other.set_yticks(ticks, [number(tick, 0) for tick in ticks])
     for ax in (left, right):
         ax.set_xscale("log", base=2)
         ax.set_xticks(table["workers"])
