@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import fcntl
 import io
 import math
 import os
@@ -15,20 +16,22 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
 from qdsweep.config.experiment import BUDGETS, Experiment
-from qdsweep.config.files import HOME, find_preset
+from qdsweep.config.files import HOME, find_preset, quoted
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
-from qdsweep.files import damaged, write_text
+from qdsweep.files import damaged, naming, write_text
 from qdsweep.host.machine import has_avx2
-from qdsweep.host.process import die_with_parent
+from qdsweep.host.process import die_with_parent, ending
 from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
@@ -46,7 +49,7 @@ bit. A run that does not fit into --minutes, or that needs a missing package, is
 names its sweep, a file of config/sweeps/ that defines the experiment.
 
 exit codes:
-  0 all the same bits; 1 a run differs (its line has the reason); 2 wrong input
+  0 all the same bits; 1 a run differs or fails (its line has the reason); 2 wrong input
 """
 TABLE = HOME / "docs/published.csv"
 _DIGEST = "archive_digest"
@@ -57,11 +60,14 @@ _COLUMNS = (
 )
 # Column -> the form of its values, and an example.
 _FORMS = {
-    "budget": (rf"({'|'.join(BUDGETS)})=\d+", "iterations=100"),
+    "id": (r"[\w.-]{1,200}", "sphere-cma_me-s1-2eb4c6a7c4"),
+    "budget": (rf"({'|'.join(BUDGETS)})=[1-9]\d{{0,14}}", "iterations=100"),
     "seconds": (r"\d{1,12}(\.\d+)?", "1.5"),
+    _DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
     "versions": (r"[^ ;]+ [^;]+(; [^ ;]+ [^;]+)*", "numpy 2.4.6; ribs 0.12.0"),
 }
 _Row = Mapping[str, str]
+_JOB = itemgetter("sweep", "id")
 
 
 def add_commands(add: Add) -> None:
@@ -102,7 +108,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = math.nan
     if not (text.endswith("%") and 0 < share <= 1):
-        raise argparse.ArgumentTypeError(f"{text!r}: give a percentage from 0% to 100%, such as 1%")
+        raise argparse.ArgumentTypeError(f"{text!r}: give a percentage above 0%, such as 1%")
     return share
 
 
@@ -110,40 +116,47 @@ def _audit(arguments: argparse.Namespace) -> int:
     if arguments.cores < 1:
         raise BadInput(f"--cores {arguments.cores}: give 1 or more")
     if arguments.add:
-        return _add(arguments.table, Results(arguments.results), arguments.add)
+        with _alone(arguments.table.parent):
+            return _add(arguments.table, Results(arguments.results), arguments.add)
     rows = _read(arguments.table)
     if not rows:
         raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
-    runs = list({row["id"]: row for row in reversed(rows)}.values())[::-1]  # of several sweeps once
-    experiments = {name: _experiments(name, arguments) for name in {row["sweep"] for row in runs}}
-    jobs = {row["id"]: experiments[row["sweep"]].get(_hash(row["id"])) for row in runs}
-    reasons = {run: _missing_package(experiment) for run, experiment in jobs.items()}
+    runs = _distinct(rows, arguments.table)
+    experiments = {
+        name: _experiments(name, runs, arguments)
+        for name in dict.fromkeys(row["sweep"] for row in runs)
+    }
+    jobs = {_JOB(row): experiments[row["sweep"]].get(_key(row["id"])) for row in runs}
+    reasons = {job: _missing_package(experiment) for job, experiment in jobs.items()}
     for reason, number in Counter(filter(None, reasons.values())).items():
         print(f"{plural(number, 'run')} left out: {reason}", flush=True)
-    runs = [row for row in runs if not reasons[row["id"]]]
+    runs = [row for row in runs if not reasons[_JOB(row)]]
     if not runs:
         raise BadInput(f"{arguments.table}: every run needs a missing package")
     count = math.ceil(arguments.share * len(runs))
-    drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * arguments.cores)
+    cores = min(arguments.cores, len(runs))
+    drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * cores)
     if not drawn:
         raise BadInput(f"--minutes {arguments.minutes:g}: no run of {arguments.table} fits")
-    cores = min(arguments.cores, len(drawn))
+    cores = min(cores, len(drawn))
     time = duration(sum(float(row["seconds"]) for row in drawn) / cores)
     sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
     print(f"{arguments.table}: {sample}, about {time} on {plural(cores, 'core')}", flush=True)
-    folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
+    with naming(Path("TMPDIR")):
+        folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
     different = 0
+    pool = ThreadPoolExecutor(cores)
     try:
-        with ThreadPoolExecutor(arguments.cores) as pool:
-            outcomes = pool.map(_compute, drawn, (jobs[row["id"]] for row in drawn), repeat(folder))
-            for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
-                different += bool(differences)
-                print(
-                    f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
-                    flush=True,
-                )
+        outcomes = pool.map(_compute, drawn, (jobs[_JOB(row)] for row in drawn), repeat(folder))
+        for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
+            different += bool(differences)
+            print(
+                f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
+                flush=True,
+            )
     finally:
-        if different:
+        pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, no further run starts
+        if different and folder.runs.exists():
             print(f"The computed runs are in {folder.runs}")
         else:
             shutil.rmtree(folder.path)
@@ -161,21 +174,55 @@ def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_
     return drawn
 
 
-def _experiments(name: str, arguments: argparse.Namespace) -> dict[str, Experiment]:
-    """Returns hash of the id -> experiment of each run of a sweep of config/sweeps/."""
-    from qdsweep.planning.start import read_sweep, sweep_of
+def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
+    """Returns the first row of each run at each budget; several sweeps may share it.
+
+    Raises:
+        BadInput: Another row of it has other values.
+    """
+    runs: dict[tuple[str, str], _Row] = {}
+    for row in rows:
+        first = runs.setdefault((row["id"], row["budget"]), row)
+        for name in (_DIGEST, *_METRICS):
+            if row[name] != first[name]:
+                raise BadInput(
+                    f"{table}: {row['id']} ({row['budget']}) has two rows: {name} = {first[name]} "
+                    f"and {quoted(row[name])}: remove the wrong row"
+                )
+    return list(runs.values())
+
+
+def _experiments(
+    name: str, rows: Sequence[_Row], arguments: argparse.Namespace
+) -> dict[str, Experiment]:
+    """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
+
+    Raises:
+        BadInput: The sweep is missing or wrong, or a row has another algorithm or seed than it.
+    """
+    from qdsweep.planning.start import key_sources, read_sweep, sweep_of
 
     try:
-        settings = read_sweep({}, files=[find_preset("sweeps", name)])
-        sweep = sweep_of(settings, Results(arguments.results))
+        file = find_preset("sweeps", name)
     except BadInput as error:
         raise BadInput(f"{arguments.table}: {error}. Copy the sweep's file there") from None
-    return {_hash(run): experiment for run, experiment in sweep.runs.items()}
+    sweep = sweep_of(
+        read_sweep({}, files=[file]), Results(arguments.results), key_sources((), [file])
+    )
+    known = {row.id: texts for row, texts in zip(sweep.rows, sweep.texts, strict=True)}
+    for row in rows:
+        for key, text in known.get(row["id"], {}).items() if row["sweep"] == name else ():
+            if key in ("algorithm", "seed") and row[key] != text:
+                raise BadInput(
+                    f"{arguments.table}: {row['id']}: {key} = {quoted(row[key])}, and {text!r} in "
+                    f"{file}: fix or remove the row"
+                )
+    return {_key(run): experiment for run, experiment in sweep.runs.items()}
 
 
-def _hash(run: str) -> str:
-    """Returns the hash in a run's id, which is the same under a preset's former name."""
-    return run.rsplit("-", 1)[-1]
+def _key(run: str) -> str:
+    """Returns seed and hash in a run's id, which are the same under a preset's former name."""
+    return "-".join(run.rsplit("-", 2)[1:])
 
 
 def _missing_package(experiment: Experiment | None) -> str:
@@ -192,8 +239,8 @@ def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
     """Computes the run of a row, and returns its differences; empty if there are none."""
     if experiment is None:
         return f"differs: the sweep {row['sweep']} has no run of this id"
-    run = results.run(row["id"])
-    config = results.path / f"{row['id']}.yaml"
+    name = f"{row['id']}-{row['budget']}"
+    run, config = results.run(name), results.path / f"{name}.yaml"
     write_config(config, experiment)
     words = ["--set", row["budget"], "--out", str(run.path)]
     if not has_avx2():
@@ -206,7 +253,8 @@ def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
         preexec_fn=partial(die_with_parent, signal.SIGTERM, os.getpid()),
     )
     if done.returncode:
-        return f"differs: it ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+        last = " ".join(done.stderr.strip().splitlines()[-1:])
+        return f"fails: {ending(done.returncode)}{': ' * bool(last)}{last}"
     return _differences(row, read_summary(run))
 
 
@@ -238,9 +286,11 @@ def _read(table: Path) -> list[dict[str, str]]:
     """Reads a table of runs.
 
     Raises:
-        BadInput: It is missing, is no CSV, has other columns, or a row without a value or with a
-            wrong one.
+        BadInput: It is missing, is no CSV, has other columns, or a row without a value, with a
+            wrong one or with too many.
     """
+    if table.exists() and not table.is_file():
+        raise BadInput(f"{table}: it is not a regular file; give a file in CSV")
     if not table.is_file():
         raise BadInput(
             f"{table}: there is no such table; `qdsweep audit TABLE --add SWEEP` writes it"
@@ -248,25 +298,48 @@ def _read(table: Path) -> list[dict[str, str]]:
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
-            columns, rows = reader.fieldnames or (), list(reader)
+            columns = reader.fieldnames or ()
+            rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise damaged(table, error, "write it as CSV in UTF-8") from None
-    missing = [name for name in _COLUMNS if name not in columns]
-    if missing:
-        raise BadInput(f"{table}: it has no column {missing[0]}")
-    for line, row in enumerate(rows, start=2):
+    for name in (*_COLUMNS, *columns):
+        if (count := columns.count(name)) != 1:
+            many = f"{count} columns" if count else "no column"
+            raise BadInput(
+                f"{table}: it has {many} {quoted(name)}; these are needed, each once: "
+                f"{', '.join(_COLUMNS)}"
+            )
+    for line, row in rows:
         for name in _COLUMNS:
             form, example = _FORMS.get(name, ("(?s:.*)", ""))
-            if not re.fullmatch(form, row[name] or "") or row[name] is None:
+            if not re.fullmatch(form, row[name] or "", re.ASCII) or row[name] is None:
                 hint = f" (expected: {example!r} or alike)" if example else ""
                 raise BadInput(
-                    f"{table}, line {line}: {name} = {row[name]!r}{hint}: fix or remove the line"
+                    f"{table}, line {line}: {name} = {quoted(row[name])}{hint}: fix or remove the "
+                    "line"
                 )
-    return rows
+        if None in row:  # what no column is for
+            raise BadInput(
+                f"{table}, line {line}: it has more values than columns: {quoted(row[None])}: fix "
+                "or remove the line"
+            )
+    return [row for _, row in rows]
 
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Waits until no other process adds rows to a table of a folder, where flock() works."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
 
 
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
@@ -275,10 +348,11 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
     others = [row for row in rows if row["sweep"] not in sweeps]
     added: list[_Row] = []
     for name in sweeps:
-        known = {_hash(row["id"]): row for row in rows if row["sweep"] == name}
+        known = {_key(row["id"]): row for row in rows if row["sweep"] == name}
         added += _finished(results, name, known)
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    columns = dict.fromkeys([*_COLUMNS, *(rows[0] if rows else ())])
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows([*others, *added])
     write_text(table, text.getvalue())
@@ -291,25 +365,35 @@ def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterato
     plan = read_plan(results.sweep(name))
     if plan.search:
         raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
-    for row in plan.computed:
-        run = results.run(row.run)
-        budget = {unit: getattr(row, unit) for unit in BUDGETS if getattr(row, unit)}
-        ((unit, amount),) = budget.items()
+    values = {row.run: row.values for row in plan.computed}
+    for id_, _, unit, amount, *_ in plan.runs():
+        if not amount:
+            raise BadInput(
+                f"{results.sweep(name).plan}: {id_} has no budget: start its sweep again"
+            )
+        run = results.run(id_)
         status = read_status(run.state)
-        if status.status != "finished" or status.budget != budget:
-            before = known.get(_hash(row.run))
+        if status.status != "finished" or status.budget != {unit: amount}:
+            before = known.get(_key(id_))
             if before and before["budget"] == f"{unit}={amount}":
                 yield before
             continue
         summary = read_summary(run)
+        try:
+            results_now = {
+                "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
+                "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
+                **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
+            }
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise damaged(run.summary, error) from None
         yield {
+            **known.get(_key(id_), {}),  # also the user's own columns
             "sweep": name,
-            "id": row.run,
-            "algorithm": row.values.get("algorithm", ""),
-            "experiment": row.values.get("experiment", plan.experiment),
-            "seed": row.values.get("seed", ""),
+            "id": id_,
+            "algorithm": values[id_].get("algorithm", ""),
+            "experiment": values[id_].get("experiment", plan.experiment),
+            "seed": values[id_].get("seed", ""),
             "budget": f"{unit}={amount}",
-            "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
-            "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
-            **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
+            **results_now,
         }
