@@ -35,7 +35,11 @@ def test_the_commands_of_a_page_work_as_described(page, tmp_path):
     looked_at = 0
     for program, *words in commands(BUDGET.sub("", text)):
         if program == "qdsweep":
-            qdsweep(*words, *(shorter if words[0] == "run" else ()), cwd=tmp_path)
+            more = shorter if words[0] in ("run", "scale") else []
+            if words[0] == "scale":  # one iteration has no time
+                more = [*(word.replace("iterations=1", "iterations=2") for word in more)]
+                more += ["--repeats", "1"]
+            qdsweep(*words, *more, cwd=tmp_path)
             out = tmp_path / words[words.index("--out") + 1] if words[0] == "run" else tmp_path
             assert words[0] != "run" or (out / "summary.json").exists()
             looked_at += 1
