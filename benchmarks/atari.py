@@ -11,7 +11,6 @@ and the times are CPU seconds, so that a busy machine matters little.
 import argparse
 import math
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.domains.atari import AtariGame  # noqa: E402
 from qdsweep.domains.policies import make_choice  # noqa: E402
+from qdsweep.engines.allocation import PYTHON  # noqa: E402
 
 GAMES = ("beam_rider", "breakout", "pong", "qbert", "space_invaders")
 SIZES = {
@@ -249,14 +249,13 @@ def learning(repeats: int) -> None:
 
 def peak() -> None:
     """The memory of a run of PPO on screens, in one process."""
-    made = {**SIZES, "domain": {**LEARNT, "preset": "atari_space_invaders"}, "batch_size": 8}
-    del made["evaluations"]
+    game = {**LEARNT, "preset": "atari_space_invaders"}
+    made = {**SIZES, "domain": game, "algorithm": "ppo_atari", "batch_size": 8}
+    made |= {"evaluations": None, "steps": 100_000}
     with tempfile.TemporaryDirectory() as name:
         file = Path(name, "experiment.yaml")
-        file.write_text(yaml.safe_dump({**made, "algorithm": "ppo_atari", "steps": 100_000}))
-        cost = measure(
-            Path(name), sys.executable, "-P", "-m", "qdsweep", "run", file, "--out", "out"
-        )
+        file.write_text(yaml.safe_dump(made))
+        cost = measure(file.parent, *PYTHON, "run", file, "--out", "out")
     figure(
         "Atari, PPO on screens with batches of 8 episodes, peak memory",
         "1.5 GiB",

@@ -11,10 +11,10 @@ docs/atari_ppo.csv and .png.
 """
 
 import argparse
-import csv
 import subprocess
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ apply_torch_baseline()  # one thread and the same kernels for both
 
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
 from atari import LEARNT  # noqa: E402
 
 from qdsweep.algorithms import make_algorithm  # noqa: E402
@@ -39,13 +40,13 @@ from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.experiment import reload  # noqa: E402
 from qdsweep.experiment.run import compute  # noqa: E402
 from qdsweep.experiment.stop import Stop  # noqa: E402
+from qdsweep.files import write_csv  # noqa: E402
 from qdsweep.records.paths import RunDir  # noqa: E402
 
 STEM = Path(__file__).resolve().parent.parent / "docs/atari_ppo"
-COLUMNS = ("learner", "decisions", "return", "standard_error", "cpu_seconds")
 PARTS, GAMES, SEED = 10, 8, 1
 GREEDY = np.arange(10_000, 10_030, dtype=np.uint32)
-Row = dict[str, str]
+Row = dict[str, Any]
 
 
 def experiment(decisions: int, budget: int) -> Experiment:
@@ -177,35 +178,28 @@ def measured(learner: str, folder: Path, decisions: int, part: int) -> Row:
     played = make_domain(experiment(decisions, decisions).domain).evaluate(
         np.tile(policy, (len(GREEDY), 1)), GREEDY
     )
-    mean, error = played.objective.mean(), played.objective.std(ddof=1) / len(GREEDY) ** 0.5
-    values = (learner, done, f"{mean:.2f}", f"{error:.2f}", f"{cpu:.0f}")
-    return dict(zip(COLUMNS, map(str, values), strict=True))
+    return {
+        "learner": learner,
+        "decisions": done,
+        "return": round(played.objective.mean(), 2),
+        "standard_error": round(played.objective.std(ddof=1) / len(GREEDY) ** 0.5, 2),
+        "cpu_seconds": round(cpu),
+    }
 
 
-def read(file: Path) -> list[Row]:
-    """Returns the rows of a table of curves, if there is one."""
-    if not file.exists():
-        return []
-    with file.open(newline="") as text:
-        return list(csv.DictReader(text))
+def read_curve(folder: Path, learner: str) -> list[Row]:
+    """Returns the rows of the finished parts of a learner."""
+    file = folder / f"{learner}.csv"
+    return pd.read_csv(file).to_dict("records") if file.exists() else []
 
 
-def write(file: Path, rows: list[Row]) -> None:
-    """Writes a table of curves."""
-    with file.open("w", newline="") as text:
-        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-
-
-def draw(rows: list[Row]) -> None:
+def draw(curves: dict[str, list[Row]]) -> None:
     """Both curves, with standard errors over the greedy episodes."""
     with style():
         figure_, axes = plt.subplots(figsize=(5, 3), layout="constrained")
-        for color, learner in zip(COLORS, LEARNERS, strict=False):
-            own = [row for row in rows if row["learner"] == learner]
-            x = [int(row["decisions"]) / 1e6 for row in own]
-            y, error = (np.array([float(row[n]) for row in own]) for n in COLUMNS[2:4])
+        for color, (learner, rows) in zip(COLORS, curves.items(), strict=False):
+            own = pd.DataFrame(rows)
+            x, y, error = own["decisions"] / 1e6, own["return"], own["standard_error"]
             axes.plot(x, y, color=color, label=learner)
             axes.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)
         axes.set(xlabel="million decisions", ylabel="return of 30 greedy episodes", ylim=(0, None))
@@ -223,38 +217,36 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if arguments.one:
         learner, part = arguments.one
-        rows = read(folder / f"{learner}.csv")
-        row = measured(learner, folder, decisions, int(part))
-        write(folder / f"{learner}.csv", [*rows, row])
+        rows = [*read_curve(folder, learner), measured(learner, folder, decisions, int(part))]
+        write_csv(pd.DataFrame(rows), folder / f"{learner}.csv")
         return
+    words = [sys.executable, __file__, str(folder), "--decisions", str(decisions), "--one"]
     for part in range(1, PARTS + 1):
-        words = [sys.executable, __file__, str(folder), "--decisions", str(decisions), "--one"]
         processes = [
             subprocess.Popen([*words, learner, str(part)])
             for learner in LEARNERS
-            if len(read(folder / f"{learner}.csv")) < part
+            if len(read_curve(folder, learner)) < part
         ]
         codes = [process.wait() for process in processes]  # of both
         if any(codes):
             sys.exit(1)
-        rows = [row for learner in LEARNERS for row in read(folder / f"{learner}.csv")]
-        for learner in LEARNERS:
-            row = read(folder / f"{learner}.csv")[part - 1]
-            print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+        curves = {learner: read_curve(folder, learner) for learner in LEARNERS}
+        for rows in curves.values():
+            print(
+                ", ".join(f"{name} {value}" for name, value in rows[part - 1].items()), flush=True
+            )
     if decisions == 1_000_000:
-        write(STEM.with_suffix(".csv"), rows)
-        draw(rows)
-    ends = {learner: read(folder / f"{learner}.csv") for learner in LEARNERS}
-    returns = {learner: float(own[-1]["return"]) for learner, own in ends.items()}
-    cpu = {learner: sum(float(row["cpu_seconds"]) for row in own) for learner, own in ends.items()}
-    ours_, theirs_ = returns.values()
+        write_csv(pd.DataFrame(chain(*curves.values())), STEM.with_suffix(".csv"))
+        draw(curves)
+    ours_, theirs_ = (rows[-1]["return"] for rows in curves.values())
+    cpu = {learner: sum(row["cpu_seconds"] for row in rows) for learner, rows in curves.items()}
     figure(
         f"PPO on Breakout's screens, {decisions:,} decisions: mean return of 30 greedy episodes",
         "stable-baselines3's PPO",
         ours_ / theirs_,
         ">= 0.7",
         detail=f"{ours_:.1f} against {theirs_:.1f}, one seed; "
-        + ", ".join(f"{learner} {seconds:.0f} CPU seconds" for learner, seconds in cpu.items()),
+        + ", ".join(f"{learner} {seconds} CPU seconds" for learner, seconds in cpu.items()),
     )
 
 

@@ -38,10 +38,14 @@ def audit(folder, *words, check=0):
     return command("qdsweep", "audit", "table.csv", *words, cwd=folder, check=check)
 
 
+def table_of(folder) -> list[dict[str, str]]:
+    with (folder / "table.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def changed(folder, line: int, **cells: str) -> str:
     """Changes cells of a line of the table, and returns the id of its run."""
-    with (folder / "table.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = table_of(folder)
     rows[line] |= cells
     with (folder / "table.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
@@ -97,8 +101,7 @@ def test_a_run_that_needs_a_missing_package_is_left_out(copy):
 def test_a_table_is_replaced_by_sweep(copy):
     changed(copy, 0, sweep="other")
     names_all(audit(copy, "--add", "shipped").stdout, "2 runs", "1")
-    with (copy / "table.csv").open(newline="") as file:
-        assert [row["sweep"] for row in csv.DictReader(file)] == ["other", "shipped", "shipped"]
+    assert [row["sweep"] for row in table_of(copy)] == ["other", "shipped", "shipped"]
 
 
 def test_a_run_whose_folder_is_gone_keeps_its_row(copy):
@@ -106,8 +109,7 @@ def test_a_run_whose_folder_is_gone_keeps_its_row(copy):
     changed(copy, 0, qd_score="7")  # its folder is here
     shutil.rmtree(copy / "results/runs" / run)
     names_all(audit(copy, "--add", "shipped").stdout, "2 runs")
-    with (copy / "table.csv").open(newline="") as file:
-        assert [row["qd_score"] == "7" for row in csv.DictReader(file)] == [False, True]
+    assert [row["qd_score"] == "7" for row in table_of(copy)] == [False, True]
     changed(copy, 1, budget="evaluations=7")
     names_all(audit(copy, "--add", "shipped").stdout, "1 run")
 
@@ -251,8 +253,7 @@ def test_a_table_keeps_the_columns_of_its_user(copy):
         "".join(f"{line},{note}\n" for line, note in zip(lines, ("note", "a", "b"), strict=True))
     )
     audit(copy, "--add", "shipped")
-    with table.open(newline="") as file:
-        assert [row["note"] for row in csv.DictReader(file)] == ["a", "", "b"]
+    assert [row["note"] for row in table_of(copy)] == ["a", "", "b"]
 
 
 def test_an_addition_waits_for_another_one(copy):
@@ -264,8 +265,7 @@ def test_an_addition_waits_for_another_one(copy):
         wait_until(lambda: f" {process.pid} " in _waiting() or process.poll() is not None)
         changed(copy, 0, sweep="other")
         os.close(before)
-    with (copy / "table.csv").open(newline="") as file:
-        assert [row["sweep"] for row in csv.DictReader(file)] == ["other", "shipped", "shipped"]
+    assert [row["sweep"] for row in table_of(copy)] == ["other", "shipped", "shipped"]
 
 
 def _waiting() -> str:

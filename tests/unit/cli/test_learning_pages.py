@@ -12,7 +12,7 @@ TORCH, ALE = "stable_baselines3", "ale_py"
 # Their packages, and keys with which their runs take seconds.
 PAGES = {
     "rl": (TORCH, {"iterations": 1, "evaluate_every": 1, "max_episode_steps": 40, "n_steps": 64}),
-    "atari": (ALE, {"iterations": 1, "max_frames": 80, "batch_size": 6, "first_batch": None}),
+    "atari": (ALE, {"iterations": 2, "max_frames": 80, "batch_size": 6, "first_batch": None}),
     "learning": ("qdsweep", {"iterations": 1}),
     "searches": ("qdsweep", {}),
 }
@@ -35,10 +35,7 @@ def test_the_commands_of_a_page_work_as_described(page, tmp_path):
     looked_at = 0
     for program, *words in commands(BUDGET.sub("", text)):
         if program == "qdsweep":
-            more = shorter if words[0] in ("run", "scale") else []
-            if words[0] == "scale":  # one iteration has no time
-                more = [*(word.replace("iterations=1", "iterations=2") for word in more)]
-                more += ["--repeats", "1"]
+            more = {"run": shorter, "scale": [*shorter, "--repeats", "1"]}.get(words[0], [])
             qdsweep(*words, *more, cwd=tmp_path)
             out = tmp_path / words[words.index("--out") + 1] if words[0] == "run" else tmp_path
             assert words[0] != "run" or (out / "summary.json").exists()

@@ -123,7 +123,7 @@ def _audit(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
     runs = _distinct(rows, arguments.table)
     experiments = {
-        name: _experiments(name, runs, arguments)
+        name: _experiments(name, [row for row in runs if row["sweep"] == name], arguments)
         for name in dict.fromkeys(row["sweep"] for row in runs)
     }
     jobs = {_JOB(row): experiments[row["sweep"]].get(_key(row["id"])) for row in runs}
@@ -197,6 +197,11 @@ def _experiments(
 ) -> dict[str, Experiment]:
     """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
 
+    Args:
+        name: The sweep.
+        rows: Its rows.
+        arguments: Table and results.
+
     Raises:
         BadInput: The sweep is missing or wrong, or a row has another algorithm or seed than it.
     """
@@ -211,11 +216,12 @@ def _experiments(
     )
     known = {row.id: texts for row, texts in zip(sweep.rows, sweep.texts, strict=True)}
     for row in rows:
-        for key, text in known.get(row["id"], {}).items() if row["sweep"] == name else ():
-            if key in ("algorithm", "seed") and row[key] != text:
+        swept = known.get(row["id"], {})
+        for key in ("algorithm", "seed"):
+            if row[key] != swept.get(key, row[key]):
                 raise BadInput(
-                    f"{arguments.table}: {row['id']}: {key} = {quoted(row[key])}, and {text!r} in "
-                    f"{file}: fix or remove the row"
+                    f"{arguments.table}: {row['id']}: {key} = {quoted(row[key])}, and "
+                    f"{swept[key]!r} in {file}: fix or remove the row"
                 )
     return {_key(run): experiment for run, experiment in sweep.runs.items()}
 
@@ -289,9 +295,9 @@ def _read(table: Path) -> list[dict[str, str]]:
         BadInput: It is missing, is no CSV, has other columns, or a row without a value, with a
             wrong one or with too many.
     """
-    if table.exists() and not table.is_file():
-        raise BadInput(f"{table}: it is not a regular file; give a file in CSV")
     if not table.is_file():
+        if table.exists():
+            raise BadInput(f"{table}: it is not a regular file; give a file in CSV")
         raise BadInput(
             f"{table}: there is no such table; `qdsweep audit TABLE --add SWEEP` writes it"
         )
@@ -366,21 +372,21 @@ def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterato
     if plan.search:
         raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
     values = {row.run: row.values for row in plan.computed}
-    for id_, _, unit, amount, *_ in plan.runs():
-        if not amount:
+    for planned in plan.runs():
+        if not planned.budget:
             raise BadInput(
-                f"{results.sweep(name).plan}: {id_} has no budget: start its sweep again"
+                f"{results.sweep(name).plan}: {planned.id} has no budget: start its sweep again"
             )
-        run = results.run(id_)
+        run, before = results.run(planned.id), known.get(_key(planned.id), {})
+        budget = f"{planned.unit}={planned.budget}"
         status = read_status(run.state)
-        if status.status != "finished" or status.budget != {unit: amount}:
-            before = known.get(_key(id_))
-            if before and before["budget"] == f"{unit}={amount}":
+        if status.status != "finished" or status.budget != {planned.unit: planned.budget}:
+            if before.get("budget") == budget:
                 yield before
             continue
         summary = read_summary(run)
         try:
-            results_now = {
+            measured = {
                 "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
                 "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
                 **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
@@ -388,12 +394,12 @@ def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterato
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise damaged(run.summary, error) from None
         yield {
-            **known.get(_key(id_), {}),  # also the user's own columns
+            **before,  # also the user's own columns
             "sweep": name,
-            "id": id_,
-            "algorithm": values[id_].get("algorithm", ""),
-            "experiment": values[id_].get("experiment", plan.experiment),
-            "seed": values[id_].get("seed", ""),
-            "budget": f"{unit}={amount}",
-            **results_now,
+            "id": planned.id,
+            "algorithm": values[planned.id].get("algorithm", ""),
+            "experiment": values[planned.id].get("experiment", plan.experiment),
+            "seed": planned.seed,
+            "budget": budget,
+            **measured,
         }
