@@ -158,7 +158,7 @@ bench-learning: extras
 bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
 
-# About 15 hours of one core, resumable.
+# About 14 hours of one core, resumable.
 published: rl
 	for table in sphere cma_mae dqd; do \
 	$(BIN)/snakemake --cores $(CORES) --configfile config/sweeps/published_$$table.yaml || exit; done

@@ -92,8 +92,9 @@ def as_page(parts: dict[str, Part]) -> list[str]:
         for row in rows
     }
     verdicts = ", ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
-    lines = ["", f"Of {counts.total()} values, {verdicts}. The {len(times)} runs took"]
-    lines += [f"{duration(sum(times.values()))} of one core."]
+    time = duration(sum(times.values()))
+    lines = ["", f"Verdicts of {counts.total()} values: {verdicts}."]
+    lines += [f"The {len(times)} runs took {time} of one core."]
     for name, part in parts.items():
         lines += ["", f"## {SWEEPS[name]}", "", f"`config/sweeps/{name}.yaml`", "", table(part)]
     lines += ["## Digests", ""]
