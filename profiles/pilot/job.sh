@@ -33,7 +33,8 @@ again() {
     kill -0 $! 2> /dev/null || break
     sleep 1
   done
-  scontrol requeue "$SLURM_JOB_ID"  # kills what is left
+  # Slurm kills what is left, this script too: its own end could count as the end of the next start.
+  scontrol requeue "$SLURM_JOB_ID" && sleep 600
 }
 trap again USR1
 
