@@ -38,6 +38,13 @@ def test_another_type_does_not_inherit_keys():
     assert (policy.hidden, policy.activation) == ([8], "relu")
 
 
+def test_keys_of_a_type_that_is_set_with_them():
+    settings = {"policy.hidden": [5], "domain.policy.type": "mlp"}
+    for names in (settings, dict(reversed(settings.items()))):
+        domain = {"preset": "pendulum", "policy": {"type": "linear"}}
+        assert compose(merged(BASE, {"domain": domain}), names).domain.policy.hidden == [5]
+
+
 def test_a_swept_preset_takes_the_place_of_the_files():
     """The key of its preset, or of the whole file if it names none, as in a run's config.yaml."""
     assert compose(BASE, {"domain": "lp_plateau"}).domain.solution_dim == 10

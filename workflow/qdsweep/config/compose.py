@@ -187,7 +187,8 @@ def compose(
     paths = _keys_of(_as_json(draft.data))
     owners = _owners(draft.data)
     set_by: dict[Path, str] = {}
-    for name, value in overrides.items():
+    # A type decides which keys there are, so it comes before them.
+    for name, value in sorted(overrides.items(), key=lambda item: not _is_type(item[0])):
         try:
             path = resolve(name, paths, owners)
         except BadInput as error:
@@ -196,7 +197,13 @@ def compose(
             raise BadInput(f"{source}: {set_by[path]} and {name} are one key, {dotted(path)}")
         set_by[path] = name
         draft.put(path, value, source)
+        if _is_type(name):
+            paths = _keys_of(_as_json(draft.data))
     return _validate(draft)
+
+
+def _is_type(name: str) -> bool:
+    return name.split(".")[-1] == "type"
 
 
 def read_domain(name: str) -> Domain:
