@@ -32,8 +32,8 @@ SampledSteps = Annotated[
     Field(
         ge=1,
         description=(
-            "minimum environment steps of an iteration, which plays whole batches until it has "
-            "this many [steps]"
+            "minimum decisions of an iteration, which plays whole batches until it has "
+            "this many [decisions]"
         ),
         json_schema_extra=NOW,
     ),
@@ -67,7 +67,8 @@ class ReinforcementLearning(Family):
 
     `batch_size` solutions of an iteration are the policy as it explores. In every
     `evaluate_every`-th iteration, from the first on, it is also played greedily. Only these
-    episodes are added to the archive.
+    episodes are added to the archive. A decision is an action of the policy: one environment step,
+    or `frame_skip` of them in an Atari game.
     """
 
     own_papers: ClassVar[tuple[str, ...]]
@@ -92,8 +93,8 @@ class ReinforcementLearning(Family):
         default=None,
         ge=1,
         description=(
-            "environment steps after which learning_rate (and PPO's clip_range) have decreased "
-            "linearly to 0, where they stay; null: they are constant [steps]"
+            "decisions after which learning_rate (and PPO's clip_range) have decreased "
+            "linearly to 0, where they stay; null: they are constant [decisions]"
         ),
         json_schema_extra=NOW,
     )
@@ -275,7 +276,7 @@ class ValueBased(ReinforcementLearning):
     learning_starts: int = Field(
         default=100,
         ge=0,
-        description="environment steps before the first gradient step [steps]",
+        description="decisions before the first gradient step [decisions]",
         json_schema_extra=NOW,
     )
     minibatch: int = Field(
@@ -290,8 +291,8 @@ class ValueBased(ReinforcementLearning):
         default=4,
         ge=1,
         description=(
-            "environment steps between two trainings, and the minimum of an iteration, which "
-            "plays whole batches until it has this many [steps]"
+            "decisions between two trainings, and the minimum of an iteration, which "
+            "plays whole batches until it has this many [decisions]"
         ),
         json_schema_extra=NOW,
     )
@@ -306,8 +307,8 @@ class ValueBased(ReinforcementLearning):
         default=10_000,
         ge=1,
         description=(
-            "environment steps between updates of the target network, checked after every "
-            "`train_freq` steps [steps]"
+            "decisions between updates of the target network, checked after every "
+            "`train_freq` decisions [decisions]"
         ),
         json_schema_extra=NOW,
     )
@@ -340,9 +341,9 @@ class DQN(ValueBased):
         default=10_000,
         ge=1,
         description=(
-            "environment steps in which the probability of a random action decreases. In "
+            "decisions in which the probability of a random action decreases. In "
             "stable-baselines3 this is a fraction of all steps (exploration_fraction); here it "
-            "does not depend on the budget [steps]"
+            "does not depend on the budget [decisions]"
         ),
     )
     exploration_initial_eps: float = Field(

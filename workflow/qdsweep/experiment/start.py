@@ -122,6 +122,12 @@ def _locked(
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
     for at in experiment.late_changes:
         log.warning("schedule: the budget ends before the change after iteration %d", at)
+    decisions = getattr(experiment.algorithm, "learning_starts", 0)
+    if 0 < (experiment.steps or 0) <= decisions * getattr(experiment.domain, "frame_skip", 1):
+        log.warning(
+            "the budget ends before the first gradient step (learning_starts: %d decisions)",
+            decisions,
+        )
     for torn in files.torn():  # a killed process left them, because this process has the lock
         torn.unlink(missing_ok=True)  # a listing may be outdated
     try:

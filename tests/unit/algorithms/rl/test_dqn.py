@@ -11,6 +11,7 @@ from refusals import refused
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from qdsweep.algorithms import make_algorithm
+from qdsweep.cli import main
 from qdsweep.config import episodes as policies
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, Actor
@@ -41,6 +42,13 @@ def test_a_linear_policy_has_no_biases_however_long_it_learns():
     assert before.shape == (8,) and (learner.policy != before).all()
     x = torch.zeros((1, 4))
     assert learner.model.q_net(x).abs().max() == learner.model.q_net_target(x).abs().max() == 0
+
+
+@pytest.mark.parametrize("starts, warned", [(400, True), (399, False)])
+def test_a_budget_that_ends_before_it_learns_is_named(tmp_path, capsys, starts, warned):
+    words = ["--set", "algorithm=dqn", "--set", f"learning_starts={starts}", "--set", "steps=400"]
+    assert main(["run", "rl_cartpole", *words, "--out", str(tmp_path / "out")]) == 0
+    assert ("learning_starts" in capsys.readouterr().err) == warned
 
 
 def test_random_actions_become_rarer_with_the_environment_steps():
