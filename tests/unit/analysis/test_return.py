@@ -1,5 +1,6 @@
 """Learning curves of learners show their return over their budget of steps."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -9,7 +10,7 @@ from given import changed_plan
 from inventing import BATCH, ITERATIONS, SEEDS, make_run, read_captions, write_plan
 from refusals import names_all
 
-from qdsweep.analysis.curves import curve_lines, is_defined, page_views
+from qdsweep.analysis.curves import View, curve_lines, is_defined, page_views
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.page.interactive import _learning_curves
 from qdsweep.analysis.selection import read_tables
@@ -71,6 +72,14 @@ def test_the_return_is_drawn_over_steps_wall_time_and_core_seconds(sweep, snapsh
     np.testing.assert_allclose(curves["core_seconds_mean"], 2 * curves["seconds_mean"])  # 2 workers
     views, _ = _learning_curves(tables, ["ppo", "elites"])
     assert "\n".join([learning_curves(tables).caption, *views]) == snapshot
+
+
+def test_the_page_opens_on_the_return_over_steps_if_it_ranks(sweep):
+    tables = read_tables(sweep)
+    tables = dataclasses.replace(tables, plan=dataclasses.replace(tables.plan, rank=RETURN))
+    assert page_views(tables)[0] == View(RETURN, STEPS)
+    views, _ = _learning_curves(tables, ["ppo", "elites"])
+    assert next(iter(views)) == "Return over environment steps"
 
 
 def test_the_return_stays_until_the_next_measurement(sweep):

@@ -57,8 +57,9 @@ def printed_views(tables: Tables) -> list[View]:
 
 def page_views(tables: Tables) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
-    first = sorted(tables.curve_metrics, key=lambda metric: metric != tables.drawn)
-    views = [*map(View, first), View(tables.drawn, STEPS), View(tables.drawn, WALL_TIME)]
+    first = View(tables.drawn, STEPS if tables.drawn is RETURN else EVALUATIONS)
+    views = [first, *map(View, tables.curve_metrics)]
+    views += [View(tables.drawn, over) for over in (STEPS, WALL_TIME)]
     views += [View(RETURN, over) for over in (STEPS, WALL_TIME, CORE_SECONDS)]
     return list(dict.fromkeys(views))  # it may be the one that ranks
 
