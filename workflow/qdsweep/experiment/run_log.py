@@ -97,7 +97,7 @@ class Progress:
         if self._first is None:  # the time of the first row includes imports and compilation
             self._first, self._started = done, now
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, description=_said(row))
+            self._bar.update(self._bar.task_ids[0], completed=done, description=_metrics(row))
         if now - self._logged >= self._interval:
             self._logged = now
             self._interval = min(600.0, self._interval * 1.5)
@@ -110,7 +110,7 @@ class Progress:
     def line(self, row: dict[str, Any]) -> str:
         """Returns a line with the progress of the run."""
         eta = self.eta(row[self._column])
-        text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_said(row)}"
+        text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_metrics(row)}"
         return text + (f", {duration(eta)} left" if eta else "")
 
     def plot(self) -> None:
@@ -125,7 +125,7 @@ class Progress:
             self._bar.stop()
 
 
-def _said(row: dict[str, Any]) -> str:
+def _metrics(row: dict[str, Any]) -> str:
     """Returns the metrics of a row that learning curves show."""
     values = ((metric, row.get(metric.name)) for metric in DRAWN)
     return ", ".join(metric.with_value(value) for metric, value in values if value is not None)

@@ -105,13 +105,15 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
         return
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
     own = sorted({part for one in kinds.values() for part in _parts(one)})
-    waits = f"qdsweep: still tries {', '.join(own)}, once before all runs (Ctrl-C ends it)"
+    waits = f"qdsweep: still tries {', '.join(own)}, once before all runs"
     words = [sys.executable, "-P", "-m", "qdsweep.warm.start"]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()
     try:
         done = subprocess.run(words, input=data, capture_output=True, text=True)
+    except KeyboardInterrupt:
+        raise BadInput("Ctrl-C: no run was started. The same command starts the sweep") from None
     finally:
         notice.cancel()
     if done.returncode:
