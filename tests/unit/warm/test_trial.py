@@ -23,6 +23,12 @@ def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
 
 ABRUPT = """
 import os
+import signal
+import time
+
+def stops():
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
 
 def gone():
     os._exit(7)
@@ -40,6 +46,12 @@ def test_its_message_is_one_of_ours_whatever_the_algorithm_does(plugins, name, r
     plugins("abrupt", ABRUPT)
     with refused(f"abrupt:{name}", reason):
         try_algorithms([compose({**TINY, "algorithm": f"abrupt:{name}"})])
+
+
+def test_ctrl_c_meanwhile_ends_with_the_remedy(plugins):
+    plugins("abrupt", ABRUPT)
+    with refused("Ctrl-C", "same command"):
+        try_algorithms([compose({**TINY, "algorithm": "abrupt:stops"})])
 
 
 def test_it_starts_nothing_where_all_parts_are_pyribs(monkeypatch):
