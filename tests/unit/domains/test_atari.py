@@ -239,6 +239,10 @@ def test_a_record_of_screens_has_each_frame_once_as_the_policy_saw_it():
     assert np.abs(frames[0] - first).max() < 0.5 + 1e-4 and np.ptp(frames[0]) > 50
 
 
+def test_an_episode_may_be_longer_than_any_memory():
+    assert game(max_frames=2**31 - 1, frame_skip=1).solution_dim == 4 * 128
+
+
 def test_all_actions_of_a_joystick():
     assert game(full_action_space=True).solution_dim == 18 * 128
     assert game(game="Qbert").solution_dim == 6 * 128
