@@ -98,7 +98,7 @@ class AtariGame:
             game: The settings.
 
         Raises:
-            BadInput: The measures do not fit.
+            BadInput: The measures or the limit of frames do not fit.
         """
         on_screen = game.observation == "screen"
         self._game = game
