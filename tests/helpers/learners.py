@@ -28,7 +28,7 @@ ACTOR = Actor(((8, 4), (2, 8)), True, "relu", None, None, discrete=True)
 def made(preset="dqn", actor=ACTOR, **settings):
     """Returns a small learner of a preset that trains often."""
     quick = {"train_freq": 10, "gradient_steps": 3, "minibatch": 8, "learning_starts": 0}
-    own = {"minibatch": 8} if preset == "impala" else quick
+    own = quick if "dqn" in preset else {"minibatch": 8}
     experiment = with_algorithm(preset, **{**own, **settings})
     made = make_algorithm(experiment, make_domain(experiment.domain), None)
     return made.learner_type(actor, made.settings, np.random.SeedSequence(3))

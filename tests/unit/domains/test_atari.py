@@ -103,6 +103,7 @@ def few(monkeypatch):
         CONVOLUTIONAL,
         {**CONVOLUTIONAL, "pixels": "bytes", "episodes": 2, "step": 0.001},
         {**NATURE, "pixels": "bytes", "step": 0.001},
+        {"game": "NameThisGame", "max_frames": 190, "policy": {"type": "mlp", "hidden": [4]}},
     ],
 )
 def test_no_row_depends_on_others_and_learners_get_what_they_need(changes):
@@ -113,7 +114,7 @@ def test_no_row_depends_on_others_and_learners_get_what_they_need(changes):
     elif "observation" in changes:
         assert not hasattr(domain, "actor")
     else:
-        assert domain.actor.discrete and domain.actor.shapes == ((4, 128), (4, 4))
+        assert domain.actor.discrete and domain.actor.shapes[0] == (4, 128)
 
 
 def test_a_record_has_the_memory_as_the_policy_saw_it():
@@ -237,6 +238,19 @@ def test_a_record_of_screens_has_each_frame_once_as_the_policy_saw_it():
     exact._eyes.begin()
     first = exact._eyes.look(None)[-7056:] * 255
     assert np.abs(frames[0] - first).max() < 0.5 + 1e-4 and np.ptp(frames[0]) > 50
+
+
+@pytest.mark.parametrize(("name", "limit"), [("NameThisGame", 134), ("DoubleDunk", 8)])
+def test_a_limit_within_the_menu_of_a_game_is_refused(name, limit):
+    with refused(name, f"max_frames = {limit}"):
+        game(game=name, max_frames=limit)
+    domain = game(game=name, max_frames=200)
+    played = domain.evaluate(np.zeros((1, domain.solution_dim)), np.arange(1), experience=True)
+    assert len(played.experience[0].rewards)
+
+
+def test_an_episode_may_be_longer_than_any_memory():
+    assert game(max_frames=2**31 - 1, frame_skip=1).solution_dim == 4 * 128
 
 
 def test_all_actions_of_a_joystick():

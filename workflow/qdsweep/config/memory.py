@@ -7,7 +7,7 @@ from qdsweep.config.algorithm import Composition
 from qdsweep.config.archives import CVTArchive, DensityArchive, DiscountArchive, PluginArchive
 from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.rl import ActorCritic, OnPolicy
+from qdsweep.config.rl import ActorCritic, OnPolicy, ValueBased
 from qdsweep.host.machine import grants_all, require_memory
 
 _NUMBER = 8  # a float64 [bytes]
@@ -67,10 +67,11 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     yield _NUMBER * first * dim, f"{key}: {first:,} {unit}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: this number of emitters"
     # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
-    for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
-        count = getattr(algorithm, key, 0)
+    keys = ("n_steps",) if isinstance(algorithm, OnPolicy) else ()
+    for key in ("buffer_size", "minibatch") if isinstance(algorithm, ValueBased) else keys:
+        count = getattr(algorithm, key)
         size = _TRANSITION + experiment.domain.observation_bytes
-        yield size * count, f"algorithm.{key} = {count}: a buffer of this many transitions"
+        yield size * count, f"algorithm.{key} = {count}: this many transitions"
     archive = getattr(algorithm, "archive", None)
     networks = {}
     if isinstance(algorithm, ActorCritic):

@@ -98,7 +98,7 @@ class AtariGame:
             game: The settings.
 
         Raises:
-            BadInput: The measures do not fit.
+            BadInput: The measures or the limit of frames do not fit.
         """
         on_screen = game.observation == "screen"
         self._game = game
@@ -126,7 +126,7 @@ class AtariGame:
             self._policy = Policy(game.policy, self._eyes.inputs, len(self._buttons))
             if not on_screen:
                 self.actor = self._policy.actor(self._actions)
-        self._memory = np.empty((-(-game.max_frames // game.frame_skip) + 1, _BYTES), np.uint8)
+        self._memory = np.empty((1, _BYTES), np.uint8)  # grows to the longest episode's
         self.frame_skip = game.frame_skip
         self.solution_dim = self._policy.solution_dim
         self.measures = {measure.label: measure.range for measure in game.measures}
@@ -210,6 +210,8 @@ class AtariGame:
             action = choose(network(look(now)))
             actions.append(action)
             rewards.append(act(buttons[action]))
+            if len(actions) == len(memory):
+                memory = self._memory = np.concatenate([memory, memory])
             now = memory[len(actions)]
             ale.getRAM(now)
         frames, is_cut = ale.getEpisodeFrameNumber(), not ale.game_over(with_truncation=False)

@@ -182,7 +182,7 @@ class Domain(Protocol):
     Algorithms may learn from a domain with an `actor`. ``evaluate(..., experience=True)`` then
     returns a `Record` of each row too, and ``evaluate(..., exploration=...)`` takes the
     `Exploration` of the rows, or None. With a `frame_skip` k, a decision (one row of a record)
-    lasts k environment steps.
+    lasts k environment steps, and an episode may have more before the first one.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.

@@ -161,8 +161,9 @@ def _records(
         result.steps if result.steps is not None else (), records, strict=False
     ):
         most = skip * len(record.rewards)
-        # The last decision of an episode may be cut short.
-        if not most - (skip - 1) * np.count_nonzero(record.ends) <= steps <= most:
+        # The last decision of an episode may be cut short, and a game may play a menu first.
+        least = most - (skip - 1) * np.count_nonzero(record.ends)
+        if steps < least or (steps > most and not hasattr(domain, "frame_skip")):
             raise BadInput(
                 f"{type(domain).__name__}.evaluate: steps = {list(result.steps)}, but the records "
                 f"have {[len(each.rewards) for each in records]}"

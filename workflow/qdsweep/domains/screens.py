@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qdsweep.config.domain import Atari
 from qdsweep.domains.base import Actor, Floats
 from qdsweep.domains.policies import Network, count_parameters, draw_xavier, split_layers
+from qdsweep.errors import BadInput
 
 # A seed of the emulator is a non-negative C int.
 _SEEDS = 2**31
@@ -41,16 +42,26 @@ class Emulator:
         first_screen: ``(h, w)`` the grey screen at the start of the episode. The state does not
             contain it, and in some games it depends on earlier episodes.
         is_fast: Whether the game need not be loaded for each episode.
+
+    Raises:
+        BadInput: The game starts after the last frame of an episode.
     """
 
     def __init__(self, game: Atari) -> None:
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self.ale = ALEInterface()
         self._rom = roms.get_rom_path(game.rom)
-        self.ale.setInt("max_num_frames_per_episode", game.max_frames)
         self.ale.setFloat("repeat_action_probability", game.repeat_action_probability)
-        self._pattern = self._load(_SEED_OF_PATTERN)
         proof = self._load(_SEED_OF_PROOF)
+        # Some games play a menu first. DoubleDunk would never end with a limit within it.
+        first = self.ale.getEpisodeFrameNumber()
+        if game.max_frames <= first:
+            raise BadInput(
+                f"domain.max_frames = {game.max_frames}: {game.game} starts at frame {first}. Use "
+                "a larger limit"
+            )
+        self.ale.setInt("max_num_frames_per_episode", game.max_frames)
+        self._pattern = self._load(_SEED_OF_PATTERN)
         self.is_fast = self._state(_SEED_OF_PROOF) == proof
 
     def start(self, seed: int) -> None:

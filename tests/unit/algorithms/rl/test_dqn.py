@@ -65,6 +65,20 @@ def test_random_actions_become_rarer_with_the_environment_steps():
     assert seen == pytest.approx([0.9, 0.5, 0.1, 0.1])
 
 
+@pytest.mark.parametrize(
+    ("preset", "own"),
+    [("impala", {}), *((name, {"buffer_size": 50}) for name in ("dqn", "apex_dqn"))],
+)
+def test_a_return_or_an_unroll_may_be_longer_than_any_episode(preset, own):
+    policies = []
+    for n_steps in (50, 10**13):
+        learner = made(preset, n_steps=n_steps, **own)
+        for seed in range(3):
+            learner.learn([episode(30, seed)])
+        policies.append(learner.policy.tobytes())
+    assert policies[0] == policies[1]
+
+
 def test_it_trains_in_proportion_to_the_steps_and_not_before_it_starts():
     learner = made(learning_starts=30)
     trained = counted(learner)

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from learners import resumed_equals_straight, tell
+from learners import episode, made, resumed_equals_straight, tell
+from refusals import refused
 from small_runs import fresh
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
@@ -16,6 +17,7 @@ from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
+from qdsweep.errors import QdsweepError
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
 
@@ -211,3 +213,22 @@ def test_a_single_transition_at_the_end_is_no_minibatch_of_a2c():
     rewards = np.arange(17, dtype=np.float32)
     learner.learn([Record(seen, np.eye(2, dtype=np.float32)[[0] * 17], rewards, ends)])
     assert exp.algorithm.normalize_advantage and np.isfinite(learner.policy).all()
+
+
+@pytest.mark.parametrize("minibatch", [None, 8])
+def test_an_iteration_of_a_single_transition_trains_a2c(minibatch):
+    learner = made("a2c", minibatch=minibatch, normalize_advantage=True)
+    before = learner.policy
+    learner.learn([episode(1)])
+    assert np.isfinite(learner.policy).all() and (learner.policy != before).any()
+    learner.learn([episode(20)])
+    assert learner.model.normalize_advantage
+
+
+@pytest.mark.parametrize("kind", ["ppo", "a2c", "impala", "dqn", "apex_dqn"])
+def test_a_learner_that_has_diverged_is_refused_by_name(kind):
+    learner = made(kind, **{"algorithm.learning_rate": 1e30})
+    for seed in range(4):
+        learner.learn([episode(40, seed)])
+    with refused(kind, "NaN", "learning_rate", kind=QdsweepError):
+        assert learner.policy is None

@@ -20,7 +20,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import NatureCNN
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.algorithms.rl.dqn import DQNLearner, Replay
+from qdsweep.algorithms.rl.dqn import ApexDQNLearner, DQNLearner, Replay
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.config.compose import compose
@@ -141,7 +141,7 @@ def test_only_what_is_filled_is_pickled():
 def test_what_no_memory_holds_is_refused_before_anything_runs():
     from qdsweep.config.memory import require_memory_of
 
-    for kind, key in (("dqn", "buffer_size"), ("ppo", "n_steps")):
+    for kind, key in (("dqn", "buffer_size"), ("dqn", "minibatch"), ("ppo", "n_steps")):
         require_memory_of(small(kind, **{key: 10**6}))
         with refused(f"algorithm.{key}", 10**8):
             require_memory_of(small(kind, **{key: 10**8}))
@@ -279,6 +279,18 @@ def test_workers_act_as_the_learners_network(kind, network, nature):
         clear = best - second > 1e-4
         assert clear.any()
         assert (ours.argmax(axis=1) == theirs.argmax(axis=1))[clear].all()
+
+
+def test_new_screens_get_their_priorities_in_blocks_that_memory_holds():
+    exp, seen = small("apex_dqn", buffer_size=600, learning_starts=1000), []
+    seed = np.random.SeedSequence(0)
+    learner = ApexDQNLearner(make_domain(exp.domain).actor, exp.algorithm, seed)
+    learner.model.q_net.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    frames = np.random.default_rng(0).integers(0, 256, (601, 7056), np.uint8)
+    actions = np.eye(4, dtype=np.float32)[[0] * 600]
+    learner.learn([episode(600, 0)._replace(observations=frames, actions=actions)])
+    assert sum(seen) == 2 * 600 and max(seen) <= 256
+    assert (learner.priorities[np.arange(600)] > 0).all()
 
 
 @pytest.mark.parametrize("kind", SMALL)

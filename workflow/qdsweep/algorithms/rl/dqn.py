@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from qdsweep.algorithms.rl.base import Lagged
 from qdsweep.algorithms.rl.learner import SB3Learner
-from qdsweep.algorithms.rl.steps import Stacks, join
+from qdsweep.algorithms.rl.steps import Stacks, in_blocks, join
 from qdsweep.domains.base import Actor, Exploration, Floats, Record
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
@@ -143,7 +143,7 @@ class Replay:
             spaces.Box(-np.inf, np.inf, (0 if image else inputs,), np.float32),
             spaces.Discrete(outputs),
             device="cpu",
-            n_steps=n_steps,
+            n_steps=min(n_steps, capacity),
             gamma=gamma,
         )
         if self.frames:
@@ -388,8 +388,8 @@ class ApexDQNLearner(DQNLearner):
     def _add(self, record: Record) -> None:
         slots = self.replay.add(record)
         with torch.no_grad():
-            values, targets = self._values_and_targets(slots)
-        self._prioritise(slots, values, targets)
+            for part in in_blocks(slots, self._actor.image):
+                self._prioritise(part, *self._values_and_targets(part))
 
     def _train(self, gradient_steps: int) -> None:
         settings = self._settings

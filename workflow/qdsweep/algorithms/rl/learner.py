@@ -20,6 +20,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from qdsweep.algorithms.pytorch import arrays, tensors
 from qdsweep.algorithms.rl.steps import Steps, join
 from qdsweep.domains.base import Actor, Floats, Record
+from qdsweep.errors import QdsweepError
 
 
 class Generators:
@@ -75,6 +76,9 @@ class Convolutions(BaseFeaturesExtractor):
         features: torch.Tensor = self.linear(self.cnn(observations))
         return features
 
+
+# With checks, torch would end a step of a diverged network in an error without the cause.
+torch.distributions.Distribution.set_default_validate_args(False)
 
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 # qdsweep's name of an argument -> that of stable-baselines3.
@@ -171,12 +175,20 @@ class SB3Learner(ABC):
         """Returns the weights ``(d,)`` of layers, in the layout of the domain's policies.
 
         Networks of screens are large, and stay in torch's single precision.
+
+        Raises:
+            QdsweepError: Training has diverged.
         """
         parts = []
         for layer in layers:
             if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d):
                 parts += [layer.weight, layer.bias][: 1 + self._actor.bias]
         weights = np.concatenate([arrays(part).ravel() for part in parts])
+        if not np.isfinite(weights).all():
+            raise QdsweepError(
+                f"algorithm {self._settings.name} has diverged: weights of its policy are infinite "
+                "or NaN. Usual causes: a high learning_rate or huge rewards"
+            )
         return weights if self._actor.image else weights.astype(np.float64)
 
     def _advance(self, steps: int) -> None:

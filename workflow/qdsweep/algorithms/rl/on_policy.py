@@ -32,8 +32,8 @@ class _Rollout(RolloutBuffer):
     def get(self, batch_size: int | None = None) -> Any:
         """Yields minibatches. stable-baselines3's A2C asks for all transitions at once."""
         for batch in super().get(batch_size or self.minibatch):
-            # A2C would divide the advantage of a single transition by NaN.
-            if batch_size or not self.minibatch or len(batch.advantages) > 1:
+            # The deviation of a single advantage is NaN.
+            if batch_size or len(batch.advantages) > 1 or self.buffer_size == 1:
                 yield batch
 
     @staticmethod
@@ -79,6 +79,9 @@ class OnPolicyLearner(SB3Learner):
         buffer = self._buffer(episodes)
         self._advance(buffer.buffer_size)
         self.model.rollout_buffer = buffer
+        # A2C would divide a single advantage by NaN.
+        normalize = self._settings.normalize_advantage and buffer.buffer_size > 1
+        self.model.normalize_advantage = normalize
         with self._generators.used():
             self.model.train()
         self.model.rollout_buffer = None
@@ -100,7 +103,8 @@ class OnPolicyLearner(SB3Learner):
             "net_arch": {"pi": self._hidden, "vf": hidden},
             "log_std_init": self._settings.log_std_init,
         }
-        model = self._model(_KINDS[self._settings.type], network)
+        # Episodes fill a buffer of their own, so the one that stable-baselines3 makes has one slot.
+        model = self._model(_KINDS[self._settings.type], network, n_steps=1)
         if not self._actor.bias:  # the bias stays zero
             model.policy.action_net.bias.requires_grad_(False)
         return model

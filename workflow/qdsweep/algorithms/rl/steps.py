@@ -53,15 +53,20 @@ class Steps(NamedTuple):
         return Steps._make(values[rows] for values in self)
 
     def blocks(self) -> Iterator["Steps"]:
-        """Yields all steps in order, as arrays. Screens are divided, as networks need memory."""
-        count = len(self.rewards)
-        size = _BLOCK if isinstance(self.observations, Stacks) else count
-        for start in range(0, count, size):
-            yield self.at(np.arange(start, min(start + size, count)))
+        """Yields all steps in order, as arrays; see `in_blocks`."""
+        for rows in in_blocks(np.arange(len(self.rewards)), isinstance(self.observations, Stacks)):
+            yield self.at(rows)
 
 
 # Steps of screens that a network evaluates at once: about 100 MB.
 _BLOCK = 256
+
+
+def in_blocks(rows: NDArray[np.int64], on_screen: Any) -> Iterator[NDArray[np.int64]]:
+    """Yields rows in order, at once or, where each is a stack of screens, in blocks."""
+    size = _BLOCK if on_screen else len(rows)
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def join(
