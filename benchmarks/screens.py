@@ -235,9 +235,9 @@ def main() -> None:
             print(
                 ", ".join(f"{name} {value}" for name, value in rows[part - 1].items()), flush=True
             )
-    if decisions == 1_000_000:
-        write_csv(pd.DataFrame(chain(*curves.values())), STEM.with_suffix(".csv"))
-        draw(curves)
+        if decisions == 1_000_000:
+            write_csv(pd.DataFrame(chain(*curves.values())), STEM.with_suffix(".csv"))
+            draw(curves)
     ours_, theirs_ = (rows[-1]["return"] for rows in curves.values())
     cpu = {learner: sum(row["cpu_seconds"] for row in rows) for learner, rows in curves.items()}
     figure(
