@@ -74,7 +74,7 @@ function draw(what) {
   drawScale(space);
   if (!bottom.hidden) drawCurves();
   if (chosen() && (what.has("cell") || what.has("time"))) drawHistory();
-  where.textContent = state.hover < 0 ? HINT : describeCell(space, cell);
+  where.textContent = state.hover < 0 ? hint() : describeCell(space, cell);
   for (const map of maps) map.describe(cell);
 }
 

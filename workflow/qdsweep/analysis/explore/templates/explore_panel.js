@@ -1,6 +1,7 @@
 // Panel: the elite of a cell, its film, its scores with fresh seeds, and the history of the cell. Then the page itself.
-const HINT = isServed ? "Move the pointer over a cell, and click it to play its elite. Arrows move, Enter chooses, Space plays."
-  : "Move the pointer over a cell. This page plays the elites in circles: click one. Arrows move, Enter chooses, Space plays.";
+const hint = () => (isServed ? "Move the pointer over a cell, and click it to play its elite."
+  : `Move the pointer over a cell.${index.films?.length ? " This page plays the elites in circles: click one." : ""}`)
+  + " Arrows move, Enter chooses, Space plays.";
 const panel = { lines: null, fresh: null, film: null, stop: null, histories: new Map() };
 const note = (text) => make("p", { className: "note", textContent: text });
 const sentence = (text) => note(text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : "."));
