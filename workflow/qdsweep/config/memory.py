@@ -71,7 +71,7 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     for key in ("buffer_size", "minibatch") if isinstance(algorithm, ValueBased) else keys:
         count = getattr(algorithm, key)
         size = _TRANSITION + experiment.domain.observation_bytes
-        yield size * count, f"algorithm.{key} = {count}: this many transitions"
+        yield size * count, f"algorithm.{key} = {count}: this number of transitions"
     archive = getattr(algorithm, "archive", None)
     networks = {}
     if isinstance(algorithm, ActorCritic):
