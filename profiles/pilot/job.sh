@@ -34,7 +34,8 @@ again() {
     sleep 1
   done
   # Slurm kills what is left, this script too: its own end could count as the end of the next start.
-  scontrol requeue "$SLURM_JOB_ID" && sleep 600
+  scontrol requeue "$SLURM_JOB_ID"
+  sleep 600
 }
 trap again USR1
 
