@@ -43,6 +43,8 @@ def test_keys_of_a_type_that_is_set_with_them():
     for names in (settings, dict(reversed(settings.items()))):
         domain = {"preset": "pendulum", "policy": {"type": "linear"}}
         assert compose(merged(BASE, {"domain": domain}), names).domain.policy.hidden == [5]
+        file = {key: value for key, value in BASE.items() if key != "domain"} | names
+        assert compose({**file, "domain": "atari_qbert"}).domain.policy.hidden == [5]
 
 
 def test_a_swept_preset_takes_the_place_of_the_files():

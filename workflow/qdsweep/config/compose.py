@@ -6,7 +6,7 @@ import difflib
 import functools
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -184,11 +184,9 @@ def compose(
         if not isinstance(value, str):
             raise BadInput(f"{source}: {name} = {quoted(value)}: the name of a preset was expected")
     draft = _base(presets.pop("experiment", experiment), presets, source)
-    paths = _keys_of(_as_json(draft.data))
     owners = _owners(draft.data)
     set_by: dict[Path, str] = {}
-    # A type decides which keys there are, so it comes before them.
-    for name, value in sorted(overrides.items(), key=lambda item: not _is_type(item[0])):
+    for name, value, paths in _types_first(overrides, draft):
         try:
             path = resolve(name, paths, owners)
         except BadInput as error:
@@ -197,13 +195,22 @@ def compose(
             raise BadInput(f"{source}: {set_by[path]} and {name} are one key, {dotted(path)}")
         set_by[path] = name
         draft.put(path, value, source)
-        if _is_type(name):
-            paths = _keys_of(_as_json(draft.data))
     return _validate(draft)
 
 
-def _is_type(name: str) -> bool:
-    return name.split(".")[-1] == "type"
+def _types_first(
+    values: Mapping[str, Any], draft: _Draft
+) -> Iterator[tuple[str, Any, list[tuple[Path, Any]]]]:
+    """Yields each name, its value and the keys that the draft may have by then.
+
+    A type decides which keys there are, so it comes before them.
+    """
+    paths = _keys_of(_as_json(draft.data))
+    types = {name for name in values if name.split(".")[-1] == "type"}
+    for name in sorted(values, key=lambda name: name not in types):
+        yield name, values[name], paths
+        if name in types:
+            paths = _keys_of(_as_json(draft.data))
 
 
 def read_domain(name: str) -> Domain:
@@ -295,8 +302,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
     for key in [key for key in data if key in Experiment.model_fields]:
         draft.put((key,), data.pop(key), file)
     if data:  # the others are short names, as in a sweep
-        paths = _keys_of(_as_json(draft.data))
-        for name, value in data.items():
+        for name, value, paths in _types_first(data, draft):
             try:
                 path = resolve(name, paths, _owners(draft.data))
             except BadInput as error:

@@ -129,7 +129,7 @@ class ReinforcementLearning(Family):
 
     @property
     def sampled_steps(self) -> int:
-        """Environment steps of an iteration, at least; 1 for one batch."""
+        """Decisions of an iteration, at least; 1 for one batch."""
         return 1
 
     @property
@@ -179,7 +179,7 @@ class OnPolicy(ActorCritic):
 
     @property
     def sampled_steps(self) -> int:
-        """Environment steps of an iteration, at least."""
+        """Decisions of an iteration, at least."""
         return int(self.n_steps)  # type: ignore[attr-defined]
 
 
@@ -324,7 +324,7 @@ class ValueBased(ReinforcementLearning):
 
     @property
     def sampled_steps(self) -> int:
-        """Environment steps of an iteration, at least."""
+        """Decisions of an iteration, at least."""
         return self.train_freq
 
 

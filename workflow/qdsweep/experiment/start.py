@@ -123,7 +123,8 @@ def _locked(
     for at in experiment.late_changes:
         log.warning("schedule: the budget ends before the change after iteration %d", at)
     decisions = getattr(experiment.algorithm, "learning_starts", 0)
-    if 0 < (experiment.steps or 0) <= decisions * getattr(experiment.domain, "frame_skip", 1):
+    steps = decisions * getattr(experiment.domain, "frame_skip", 1)
+    if experiment.steps is not None and experiment.steps <= steps:
         log.warning(
             "the budget ends before the first gradient step (learning_starts: %d decisions)",
             decisions,

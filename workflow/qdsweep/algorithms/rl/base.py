@@ -67,7 +67,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         learner: The learner.
         batch_size: Exploring rows of a batch.
         episodes: Records of exploring rows that the learner has not seen.
-        sampled: Environment steps of exploring rows in this iteration.
+        sampled: Decisions of exploring rows in this iteration.
         is_over: Whether the iteration needs no more batches.
     """
 

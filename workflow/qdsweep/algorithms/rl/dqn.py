@@ -203,7 +203,7 @@ class Replay:
 class DQNLearner(SB3Learner):
     """Learns the values of actions. The policy takes the action with the highest value.
 
-    `gradient_steps` follow every `train_freq` environment steps, which also update the target
+    `gradient_steps` follow every `train_freq` decisions, which also update the target
     network, as in stable-baselines3.
 
     Args:
@@ -227,8 +227,8 @@ class DQNLearner(SB3Learner):
                 "with discrete actions"
             )
         super().__init__(actor, settings, seed)
-        self._pending = 0  # environment steps before their gradient steps
-        self._followed = 0  # environment steps with gradient steps
+        self._pending = 0  # decisions before their gradient steps
+        self._followed = 0  # decisions with gradient steps
         sizes = settings.buffer_size, actor.inputs, actor.shapes[-1][0]
         self.replay = Replay(*sizes, settings.n_steps, settings.gamma, actor.image)
 
@@ -388,7 +388,7 @@ class ApexDQNLearner(DQNLearner):
     def _add(self, record: Record) -> None:
         slots = self.replay.add(record)
         with torch.no_grad():
-            for part in in_blocks(slots, self._actor.image):
+            for part in in_blocks(slots, bool(self._actor.image)):
                 self._prioritise(part, *self._values_and_targets(part))
 
     def _train(self, gradient_steps: int) -> None:

@@ -96,7 +96,7 @@ class SB3Learner(ABC):
 
     Attributes:
         model: stable-baselines3's algorithm, without environments.
-        steps: Environment steps of its training data so far.
+        steps: Decisions of its training data so far.
     """
 
     def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
@@ -192,7 +192,7 @@ class SB3Learner(ABC):
         return weights if self._actor.image else weights.astype(np.float64)
 
     def _advance(self, steps: int) -> None:
-        """Counts environment steps, which stable-baselines3's schedules depend on."""
+        """Counts decisions, which stable-baselines3's schedules depend on."""
         self.steps += steps
         decay = self._settings.decay_steps
         self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0

@@ -62,7 +62,7 @@ class Steps(NamedTuple):
 _BLOCK = 256
 
 
-def in_blocks(rows: NDArray[np.int64], on_screen: Any) -> Iterator[NDArray[np.int64]]:
+def in_blocks(rows: NDArray[np.int64], on_screen: bool) -> Iterator[NDArray[np.int64]]:
     """Yields rows in order, at once or, where each is a stack of screens, in blocks."""
     size = _BLOCK if on_screen else len(rows)
     for start in range(0, len(rows), size):
