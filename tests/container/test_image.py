@@ -177,11 +177,10 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
         root.command("qdsweep", *words), cwd=root.folder, stderr=subprocess.DEVNULL
     )
     state = root.folder / "out/state"
-    wait_until(lambda: [*state.glob("reload-*.pkl")], 300, "a save")
+    wait_until(lambda: len([*state.glob("reload-*.pkl")]) > 1, 300, "a save after the first")
     run.send_signal(signal.SIGTERM)
     assert run.wait(300) == 75
     reached = read_json(state / "status.json")["iteration"]
-    assert reached > 0
     root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")
     attempts = summary(root.folder / "out")["attempts"]
     assert [attempt["from"] for attempt in attempts] == [0, reached]

@@ -78,8 +78,9 @@ class Pilot:
         waiting = {"JobState": "PENDING", "Restarts": str(restarts)}
         wait_until(lambda: waiting.items() <= self.about().items(), 300, "it is queued again")
         self.update("timelimit=60")
-        self.update("starttime=now")  # Slurm would wait until the job's credentials have expired
-        wait_until(lambda: self.about()["JobState"] == "RUNNING", 300, "it runs again")
+        # Slurm waits until the credentials of the last start have expired. An earlier start can fail.
+        wait_until(lambda: self.about()["JobState"] != "PENDING", 300, "it starts again")
+        assert self.about()["JobState"] == "RUNNING", self.log.read_text()[-5000:]
 
 
 def attempts(folder: Path, run: str) -> list[str]:
