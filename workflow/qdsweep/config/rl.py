@@ -89,7 +89,7 @@ class ReinforcementLearning(Family):
     )
 
     decay_steps: int | None = Field(
-        title="a linear decay to 0 in ... environment steps",
+        title="a linear decay to 0 in ... decisions",
         default=None,
         ge=1,
         description=(
