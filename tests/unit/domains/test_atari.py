@@ -305,7 +305,7 @@ def test_without_the_emulator_it_is_refused_before_anything_runs(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "names"),
     [
-        ({"observation": "screen"}, ("linear", "convolutional")),
+        ({"observation": "screen"}, ("policy: {type: convolutional} and pixels: bytes", "ram")),
         (CONVOLUTIONAL, ("pixels: bytes",)),
     ],
 )

@@ -106,16 +106,17 @@ class Atari(PolicyDomain):
     @property
     def why_no_experience(self) -> str:
         """Screens are recorded as bytes, for a convolutional network."""
-        if self.observation == "ram":
-            return ""
+        missing = []
         if not isinstance(self.policy, Convolutional):
-            return (
-                f"its policy of type {self.policy.type} sees screens. Set policy: {{type: "
-                "convolutional}, or observation: ram"
-            )
+            missing.append("policy: {type: convolutional}")
         if self.pixels == "exact":
-            return "its screens are not bytes. Set pixels: bytes, or observation: ram"
-        return ""
+            missing.append("pixels: bytes")
+        if self.observation == "ram" or not missing:
+            return ""
+        return (
+            "its screens are learned from as bytes, by a convolutional network. "
+            f"Set {' and '.join(missing)}, or observation: ram"
+        )
 
     @property
     def observation_bytes(self) -> int:
