@@ -143,7 +143,7 @@ figure: venv
 	cp results/sweeps/lander/plots/overview.png docs/overview.png
 
 # On an idle machine. It needs GNU parallel, Chromium, and a package index for Ray.
-bench: .venv/dev extras
+bench: .venv/dev extras rl
 	$(BIN)/python benchmarks/bench.py
 
 # Nearly an hour on two cores, and a package index for Ray and Optuna.

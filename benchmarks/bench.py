@@ -43,7 +43,17 @@ SCRIPTS = {
     "aggregation": "aggregation.py",
     "explore": "explore.py",
 }
-LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "ale-py", "dask", "snakemake")
+LIBRARIES = (
+    "numpy",
+    "ribs",
+    "gymnasium",
+    "box2d",
+    "mujoco",
+    "ale-py",
+    "torch",
+    "dask",
+    "snakemake",
+)
 COLUMNS = (
     "script",
     "work",
