@@ -48,6 +48,15 @@ def return_memory(size: int) -> None:
         ctypes.CDLL(None).mallopt(-3, size)  # M_MMAP_THRESHOLD
 
 
+def trim_memory() -> None:
+    """Returns freed memory to the system (only glibc).
+
+    Otherwise the process grows: gaps between blocks in use do not fit the next arrays.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def which(program: str) -> str | None:
     """Returns where a program is: next to this Python, or else on the PATH; None if nowhere."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

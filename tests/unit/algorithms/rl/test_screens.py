@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import psutil
 import pytest
 from learners import BREAKOUT, resumed_equals_straight
 from refusals import refused
@@ -310,6 +311,17 @@ def test_workers_of_any_engine_play_the_same_run(engine, tmp_path):
         words = "run", "ppo.yaml", "--cluster", "cluster.yaml", "--out", name
         command("qdsweep", *words, cwd=tmp_path)
     assert digest(tmp_path / engine) == digest(tmp_path / "serial")
+
+
+def test_freed_memory_goes_back_to_the_system_after_learning():
+    """Otherwise gaps between blocks in use stay with the process, and long runs grow."""
+    experiment, process = small("ppo"), psutil.Process()
+    algorithm = make_algorithm(experiment, make_domain(experiment.domain), None)
+    blocks = [b"x" * 100_000 for _ in range(3000)]
+    del blocks[:-1]
+    before = process.memory_info().rss
+    algorithm.learn()
+    assert before - process.memory_info().rss > 200e6
 
 
 def test_learners_see_the_signs_of_rewards_and_the_return_has_the_rewards(tmp_path):

@@ -9,6 +9,7 @@ from qdsweep.algorithms.base import Candidates, require_actor, spawn_seeds
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
+from qdsweep.host.process import trim_memory
 
 
 class Learner(Protocol):
@@ -124,6 +125,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         """Passes the new episodes to the learner."""
         episodes, self.episodes = self.episodes, []
         self.learner.learn(episodes)
+        trim_memory()
 
     def metrics(self) -> dict[str, Any]:
         """Returns the archive's metrics and `return`, the mean of the latest greedy objectives."""
