@@ -181,6 +181,7 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
     run.send_signal(signal.SIGTERM)
     assert run.wait(300) == 75
     reached = read_json(state / "status.json")["iteration"]
+    assert reached > 0
     root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")
     attempts = summary(root.folder / "out")["attempts"]
     assert [attempt["from"] for attempt in attempts] == [0, reached]
