@@ -1,5 +1,6 @@
 """Run ids: golden ids, and changes that affect them or not."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from composing import BASE, CONFIG, merged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusals import refused
-from support import TINY, write_yaml
+from support import REPO, TINY, write_yaml
 
 from qdsweep.config.compose import compose
 from qdsweep.config.family import FORMER
+from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results
 from qdsweep.records.sources import identities
 from qdsweep.sweep import ids
@@ -69,6 +71,25 @@ GOLDEN = {
 def test_golden_run_ids(golden: str):
     experiment, overrides = GOLDEN[golden]
     assert run_id(compose(experiment, overrides)) == golden
+
+
+def golden_presets() -> list[dict[str, str]]:
+    with (REPO / "tests/fixtures/preset_ids.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+@pytest.mark.parametrize("row", golden_presets(), ids=lambda row: row["experiment"] + row["domain"])
+def test_golden_ids_of_all_presets(row: dict[str, str]):
+    """Each experiment, and each domain, with each algorithm; "-" is refused. NEVER change these."""
+    base, domain = row.pop("experiment"), row.pop("domain")
+    made = {}
+    for algorithm in row:
+        try:
+            taken = {"domain": domain} if domain else {}
+            made[algorithm] = run_id(compose(base, taken | {"algorithm": algorithm}))[-10:]
+        except BadInput:
+            made[algorithm] = "-"
+    assert made == row
 
 
 # NEVER change these, either: the ids of runs that earlier releases computed under former names.
