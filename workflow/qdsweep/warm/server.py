@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
 from importlib import import_module
 from pathlib import Path
@@ -29,6 +30,8 @@ from qdsweep.warm.client import LENGTH
 
 # How long to wait for the command of a connected client, which sends it at once [s].
 PATIENCE = 10.0
+# How long to wait where no more files can be opened [s].
+PAUSE = 0.1
 # Modules that the functions of stages import when they need them.
 _OF_STAGES = (
     *("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"),
@@ -88,10 +91,11 @@ def prepare(experiments: bytes) -> None:
 
 def prepare_stages() -> None:
     """Imports what the stages after the runs need; the first of them waits for it."""
-    for library in _OF_STAGES:
-        import_module(library)
-    for stage in STAGES:
-        stage.load()
+    with contextlib.suppress(Exception):  # the stage itself says what is broken
+        for library in _OF_STAGES:
+            import_module(library)
+        for stage in STAGES:
+            stage.load()
 
 
 def has_threads() -> bool:
@@ -123,33 +127,45 @@ class _Server:
                 key.data(key.fileobj)
 
     def _accept(self, listener: socket.socket) -> None:
-        client, _ = listener.accept()
-        client.settimeout(PATIENCE)
+        client = None
         try:
-            request = _receive(client)
-        except (OSError, ValueError, TypeError):
-            client.close()
+            client, _ = listener.accept()
+            client.settimeout(PATIENCE)
+            pid = self._fork(_receive(client))
+        except (OSError, ValueError, TypeError):  # the client then runs its command itself
+            if client is None:  # this process has too many open files: some commands end first
+                time.sleep(PAUSE)
+            else:
+                client.close()
             return
-        if {*request.argv} & self._stages:
-            self._stages = set()
-            prepare_stages()
-            gc.freeze()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork has handlers for them
-        pid = os.fork()
-        if pid == 0:
-            _run(request)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        for stream in request.streams:
-            os.close(stream)
         self._clients[pid] = client
         self._ready.register(client, selectors.EVENT_READ, lambda _: self._hang_up(pid))
         with contextlib.suppress(OSError):
             client.sendall(b"%d\n" % pid)
 
+    def _fork(self, request: Request) -> int:
+        """Runs a command in a fork, and returns its pid."""
+        try:
+            if {*request.argv} & self._stages:
+                self._stages = set()
+                prepare_stages()
+                gc.freeze()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork has handlers
+            pid = os.fork()
+            if pid == 0:
+                _run(request)
+            return pid
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            for stream in request.streams:
+                os.close(stream)
+
     def _hang_up(self, pid: int) -> None:
         """Ends the command of a client that was killed: it saves its state first."""
+        if pid not in self._clients:  # it ended while this process was busy, and was reaped
+            return
         self._ready.unregister(self._clients[pid])
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
