@@ -32,10 +32,10 @@ class Sweep:
     def __init__(self, folder: Path, seconds: float, words: tuple[str, ...] = (), **needs: object):
         self.folder = make_folder(folder, iterations=60)
         needs = {**TWO_NODES, "runtime_min": 10, **needs}
-        write_yaml(folder / "cluster.yaml", needs)
+        cluster = write_yaml(folder / "a 'b' $(touch pwned);.yaml", needs).name
         self.seconds = seconds
         self.words = words
-        config = {"name": "s", "experiment": "experiment.yaml", "cluster": "cluster.yaml"}
+        config = {"name": "s", "experiment": "experiment.yaml", "cluster": cluster}
         write_yaml(folder / "sweep.yaml", config)
         self.printed = folder / "printed.txt"
         self.start()

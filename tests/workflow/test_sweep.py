@@ -16,7 +16,7 @@ from results import digest, digests, summary
 from snakemake.target_jobs import parse_target_jobs_cli_args
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 from starting import planned, start
-from support import REPO, TINY, command, snakemake, write_yaml
+from support import POLE, REPO, TINY, command, snakemake, write_yaml
 
 from qdsweep.sweep.runs import table_of_runs
 
@@ -260,6 +260,30 @@ def test_bad_input_ends_before_any_job(tmp_path, sweep, algorithm, names):
     refusals = [line for line in printed.splitlines() if all(name in line for name in names)]
     assert len(refusals) == 1 and "Traceback" not in printed, printed
     assert not (tmp_path / "results/runs").exists()
+
+
+# Whatever a shell or Snakemake could take for something else.
+NASTY = "a b'c\"d$(touch pwned);`touch pwned`&|>pwned *{x}%s\\\\#!~é\n1"
+POLES = {**POLE, "domain": {**POLE["domain"], "normalize_observations": False}}
+
+
+@pytest.mark.parametrize(
+    ("until", "sweep", "further"),
+    [
+        ("reevaluate", "::: seed 1", {"reevaluate": {"times": 2}}),
+        ("search_decide", "::: iterations 8 ::: batch_size 5 10", {"search": {"halving": {}}}),
+    ],
+)
+def test_no_name_of_a_file_or_folder_is_read_by_a_shell(tmp_path, until, sweep, further):
+    folder = tmp_path / NASTY
+    folder.mkdir()
+    cluster = write_yaml(folder / f"{NASTY}.yaml", {"engine": "serial"})
+    data = {"name": "tiny", "experiment": POLES, "sweep": sweep, "cluster": cluster.name}
+    write_yaml(folder / f"{NASTY}-sweep.yaml", data | further)
+    start(folder, "--until", until, file=f"{NASTY}-sweep.yaml")
+    made = "runs/*/reevaluated*" if "reevaluate" in further else "sweeps/tiny/search/*/decided*"
+    assert [*folder.glob(f"results/{made}")]
+    assert not [*tmp_path.rglob("pwned*")]
 
 
 def test_a_sweep_file_is_yaml_1_2(tmp_path):

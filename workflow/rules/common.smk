@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import re
+import shlex
 import sys
 import time
 
@@ -150,6 +151,12 @@ def cluster_name(wildcards=None):
 
 
 @called_once
+def cluster_word(wildcards=None):
+    """The cluster config as a word of the shell: the text of a command must never change."""
+    return shlex.quote(cluster_name())
+
+
+@called_once
 def image_name(wildcards=None):
     """The image that every job runs in with `--sdm apptainer`."""
     return START.clusters[cluster_name()].image
@@ -197,7 +204,7 @@ def slurm_options(wildcards=None):
 # Snakemake calls functions for each job, which is slow in a sweep of 10,000 runs.
 SLURM = START.slurm_request()
 RUN_RESOURCES = {
-    "cluster_config": cluster_name,
+    "cluster_config": cluster_word,
     "image": IMAGE,
     **SLURM,
     "slurm_extra": slurm_options,

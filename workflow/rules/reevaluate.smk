@@ -18,7 +18,7 @@ if SETTINGS.reevaluate is not None:
         threads: workers
         resources:
             **START.slurm_request(on_one_node=True),
-            cluster_config=cluster_name,
+            cluster_config=cluster_word,
             image=IMAGE,
             mem_mb=memory_of,
         params:
