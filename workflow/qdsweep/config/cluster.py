@@ -3,10 +3,11 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from qdsweep.config.base import Model
 from qdsweep.config.explain import explain
@@ -71,6 +72,18 @@ class Mpi(Model):
             "for `srun --mpi=pmi2` over the nodes of a Slurm job, and `mpiexec` elsewhere"
         ),
     )
+
+
+    @field_validator("launcher")
+    @classmethod
+    def _check(cls, launcher: str | None) -> str | None:
+        try:
+            words = shlex.split(launcher or "srun")
+        except ValueError:
+            raise ValueError(f"{launcher!r}: a quote or a backslash is not closed") from None
+        if not words:
+            raise ValueError(f"{launcher!r} names no program, such as `srun --mpi=pmix`")
+        return launcher
 
 
 class RayCluster(Model):
