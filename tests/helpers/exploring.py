@@ -6,6 +6,7 @@ import json
 import re
 import struct
 import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,9 +60,19 @@ class Served(NamedTuple):
 
 
 @contextlib.contextmanager
-def served(*words: object, cwd: Path) -> Iterator[Served]:
-    """Starts the command and ends it after the block."""
+def served(*words: object, cwd: Path, idle: float | None = None) -> Iterator[Served]:
+    """Starts the command and ends it after the block.
+
+    Args:
+        words: Its arguments.
+        cwd: The working directory.
+        idle: The longest wait for a request, if it is not the usual one [s].
+    """
     command = [str(BIN / "qdsweep"), "explore", *map(str, words)]
+    if idle is not None:
+        patched = f"from qdsweep.analysis.explore import server; server.IDLE_SECONDS = {idle}"
+        code = f"import sys; {patched}; from qdsweep.cli import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", code, *command[1:]]
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True)
     with process:
         try:

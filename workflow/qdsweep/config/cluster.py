@@ -73,7 +73,6 @@ class Mpi(Model):
         ),
     )
 
-
     @field_validator("launcher")
     @classmethod
     def _check(cls, launcher: str | None) -> str | None:

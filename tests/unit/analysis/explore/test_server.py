@@ -118,6 +118,44 @@ def test_only_one_address_listens(page, address):
         pass
 
 
+BODIES = {
+    "of a length": "Content-Length: 90000000",
+    "of another length with a promise": "Content-Length: 5\r\nExpect: 100-continue",
+    "in chunks": "Transfer-Encoding: chunked\r\n\r\n5000000",
+}
+
+
+def send(page, head):
+    """Returns a connection that has sent the head of a request."""
+    connection = socket.create_connection(("127.0.0.1", page.port), timeout=60)
+    connection.sendall(f"{head}\r\nHost: 127.0.0.1:{page.port}\r\n".encode())
+    return connection
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("is_own", [True, False])
+def test_no_body_is_read(page, body, is_own):
+    """The server closes the connection, although the body has not come."""
+    with send(page, "POST / HTTP/1.1") as connection:
+        if is_own:
+            connection.sendall(f"Authorization: Bearer {page.token}\r\n".encode())
+        connection.sendall(f"{BODIES[body]}\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(1000), b""))
+        assert answer.endswith(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def test_a_silent_connection_is_closed(study):
+    with served("first", cwd=study, idle=0.5) as page:
+        connections = [
+            socket.create_connection(("127.0.0.1", page.port), timeout=60),
+            send(page, "GET / HTTP/1.1"),
+        ]
+        for connection in connections:
+            with connection:
+                assert connection.recv(1000) == b""
+        assert page.get("/"), "others are served"
+
+
 def test_the_headers_allow_nothing_from_elsewhere(page):
     connection = http.client.HTTPConnection("127.0.0.1", page.port)
     connection.request("GET", "/")

@@ -29,6 +29,8 @@ from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import return_memory
 from qdsweep.records.paths import Results
 
+# The longest wait for a whole request, also between two of them [s]. The browser connects again.
+IDLE_SECONDS = 30.0
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -290,7 +292,10 @@ async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> No
         cache=Cache(results),
         packing=asyncio.Semaphore(2),  # each takes some memory
     )
-    HTTPServer(application).add_socket(listener)
+    # No request of the page has a body, so none is read, whoever sends it.
+    limits = {"max_body_size": 0, "max_header_size": 1 << 16, "body_timeout": IDLE_SECONDS}
+    server = HTTPServer(application, idle_connection_timeout=IDLE_SECONDS, **limits)
+    server.add_socket(listener)
     # The part behind # stays in the browser: it is in no request and in no log.
     print(f"http://127.0.0.1:{port}/#token={token}", flush=True)
     print(
