@@ -1,14 +1,17 @@
 """Other CPUs and Pythons give one digest, with the lock file and `cpu_baseline: avx2`."""
 
 import os
+import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from disks import library
 from pythons import VERSIONS, other_pythons
-from results import digest
-from support import BIN, REPO, copy_project
+from results import digest, digests
+from support import BIN, REPO, TINY, copy_project, shared_folder, write_yaml
 
 from qdsweep.host.machine import kept_by_forks
 
@@ -104,3 +107,55 @@ def test_other_pythons_give_the_same_digests_and_resume_each_others_runs(tmp_pat
         budget = int(iterations) * so_far // len(venvs)
         passed = compute(f"{preset} {algorithm} {budget}", tmp_path / "all", python=venv / "python")
     assert passed == digest(tmp_path / preset)
+
+
+# It takes write access from all files of the project and of Python, and hides the homes.
+NOBODYS = """
+set -e
+mount --make-rprivate /
+mkdir python && mount --bind "$PREFIX" python
+mount --bind "$REPO" "$REPO" && mount -o remount,bind,ro "$REPO"
+mount --bind "$VENV" "$VENV" && mount -o remount,bind,ro "$VENV"
+home=/$(echo "$PREFIX" | cut -d/ -f2)
+[ -x "$home/" ] && setpriv --reuid 12345 --clear-groups test -x "$home/" || {
+  mount -t tmpfs -o mode=755 tmpfs "$home"
+  mkdir -p "$PREFIX"
+  mount --bind -o ro python "$PREFIX"
+}
+exec setpriv --reuid 12345 --regid 12345 --clear-groups env -i PATH=/usr/bin:/bin "$@"
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 and not os.environ.get("CI"), reason="only root can act as another user"
+)
+def test_a_user_without_a_name_who_may_write_only_the_study():
+    """As `docker run -u 12345` and OpenShift have it: no entry in passwd, and / as home."""
+    folder = Path(tempfile.mkdtemp(prefix="nobody-", dir=shared_folder()))
+    folder.chmod(0o777)
+    data = {"name": "n", "experiment": TINY, "sweep": "::: seed 1 2"}
+    write_yaml(folder / "sweep.yaml", data).chmod(0o644)
+    environment = {"PREFIX": sys.base_prefix, "REPO": str(REPO), "VENV": str(BIN.parent)}
+    words = [
+        "HOME=/",
+        f"TMPDIR={folder}",
+        f"SLURM_CONF={os.devnull}",
+        BIN / "snakemake",
+        "-s",
+        REPO / "Snakefile",
+        "--cores",
+        1,
+    ]
+    words += ["--configfile", "sweep.yaml", "--until", "aggregate"]
+    done = subprocess.run(
+        ["unshare", "--mount", "bash", "-c", NOBODYS, "bash", *map(str, words)],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(digests(folder)) == 2
+    shutil.rmtree(folder)

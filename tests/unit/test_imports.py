@@ -22,7 +22,7 @@ AROUND = ("__init__", "__main__")
 # The folders that the Snakefile may import, and the declaration of the later stages.
 OF_THE_SNAKEFILE = {
     *("errors", "config", "records", "search", "planning", "container", "warm"),
-    "analysis.stages",
+    *("analysis.stages", "host.process"),
 }
 HEAVY = {
     *("numpy", "ribs", "pandas", "scipy", "gymnasium", "dask", "distributed", "optuna", "sklearn"),

@@ -15,6 +15,7 @@ from qdsweep.config.files import find_config
 from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import find_own_python
 from qdsweep.errors import BadInput
+from qdsweep.host.process import complete_user
 from qdsweep.planning import jobs
 from qdsweep.planning.console import tidy
 from qdsweep.planning.module import (
@@ -42,6 +43,7 @@ if workflow.is_main_process:
     set_slurm_options(workflow)
 
 find_own_python()
+complete_user()
 # Figures are files. The backend of a notebook's terminal is not installed here.
 os.environ.update(MPLBACKEND="agg")
 

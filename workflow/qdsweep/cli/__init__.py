@@ -14,6 +14,7 @@ from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.config.files import nearest
 from qdsweep.errors import QdsweepError, StorageError
+from qdsweep.host.process import complete_user
 
 GROUPS = {
     "Set up and run": ("init", "check", "expand", "plan", "sweep", "run", "worker", "scale"),
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unknown command {words[0]!r}: {near}`qdsweep --help` lists all commands")
     arguments = parser.parse_args(argv)
     os.environ["MPLBACKEND"] = "agg"  # figures are files, also in a notebook's terminal
+    complete_user()
     try:
         if not words:
             print(*next_step(), sep="\n")

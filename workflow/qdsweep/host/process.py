@@ -11,8 +11,10 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,52 @@ def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
         return
     if os.getppid() != parent:  # the parent ended in between
         os._exit(1)
+
+
+# The variables that name a user, in the order in which Python's getpass reads them.
+_NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+
+
+def complete_user() -> None:
+    """Sets the variables that libraries need where this user has no name or no writable home.
+
+    A container may run as a user without an entry in passwd: Snakemake asks for a name. numba keeps
+    compiled functions in site-packages or below the home, and fails where it can write neither.
+    """
+    if not any(os.environ.get(name) for name in _NAMES) and _entry() is None:
+        os.environ["LOGNAME"] = f"uid{os.getuid()}"
+    if not os.environ.get("HOME") and _entry() is None:
+        os.environ["HOME"] = "/"  # as Docker does
+    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    if not _can_write(Path(caches)):
+        folder = _own_temporary_folder()
+        for variable in ("NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
+            os.environ.setdefault(variable, folder)
+
+
+def _entry() -> object | None:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid())
+    except KeyError:
+        return None
+
+
+def _can_write(folder: Path) -> bool:
+    """Returns whether this user can write into a folder, or make it."""
+    there = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
+def _own_temporary_folder() -> str:
+    """Returns a folder for caches that no other user can have written: numba's are pickles."""
+    folder = f"{tempfile.gettempdir()}/qdsweep-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, mode=0o700)  # noqa: PTH102 - as its name is a text
+    about = os.lstat(folder)
+    is_own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
+    return folder if is_own and not about.st_mode & 0o077 else tempfile.mkdtemp(prefix="qdsweep-")
 
 
 def return_memory(size: int) -> None:
