@@ -99,6 +99,19 @@ def test_a_stopped_run_saves_at_once_and_resumes_on_another_engine(tmp_path, num
     assert digest(run.out) == undisturbed_digest(tmp_path / "undisturbed", **few)
 
 
+def test_a_killed_rank_is_named_and_the_same_command_resumes(tmp_path, expected):
+    run = Live(tmp_path, workers=2, seconds=0.1)
+    rank = run.rank(1)
+    wait_until(lambda: [*run.out.glob("state/reload-*")], what="a reload file")
+    rank.kill()
+    assert run.process.wait(300) == 1
+    names_all(run.process.stderr.read(), "mpiexec", "same command")
+    assert not (run.out / "state/failure.json").exists(), "a retry goes on"
+    run.start(0)
+    assert run.process.wait(300) == 0
+    assert digest(run.out) == expected
+
+
 def script(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(("#!/bin/sh", *lines, "")))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

@@ -34,16 +34,21 @@ def expected(tmp_path_factory) -> str:
 
 
 class Live:
-    """A run of the ray engine in the background."""
+    """A run of the ray engine in the background; with `uv` as if `uv run` had started it."""
 
-    def __init__(self, folder: Path, seconds: float, cluster: dict = OWN, **env: str):
+    def __init__(
+        self, folder: Path, seconds: float, cluster: dict = OWN, uv: bool = False, **env: str
+    ):
         self.folder, self.out = make_folder(folder), folder / "out"
         self.log = self.out / "state/run.log"
         (folder / "cluster.yaml").write_text(json.dumps(cluster))
         words = ["run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
+        command = [str(BIN / "qdsweep"), *words]
+        (folder / "run").write_text('"$@"')  # a script of the shell that has the name of uv
         with (folder / "printed.txt").open("w") as printed:
             self.process = subprocess.Popen(
-                [BIN / "qdsweep", *words],
+                ["uv", "run", *command] if uv else command,
+                executable="/bin/sh" if uv else None,
                 cwd=folder,
                 env={**SHELL, "PATIENT_SECONDS": str(seconds), **env},
                 stdout=printed,
@@ -81,7 +86,7 @@ class Live:
 def test_a_killed_worker_is_replaced_and_the_result_is_that_of_the_serial_engine(
     tmp_path, expected
 ):
-    run = Live(tmp_path, seconds=0.06).ready()
+    run = Live(tmp_path, seconds=0.06, uv=True).ready()
     (folder,) = set(run.rays().values())
     wait_until(lambda: says(run.log, "evaluates", 10), what="results")
     os.kill(run.pids()[0], signal.SIGKILL)

@@ -20,6 +20,7 @@ from results import digest
 from support import BIN
 from waiting import crew_of, has_lost, has_workers, says, wait_until
 
+from qdsweep.config.cluster import DaskCluster
 from qdsweep.host.machine import settings
 
 DASK = "engine: dask\nworkers_per_node: 3\n"
@@ -216,6 +217,31 @@ def test_a_worker_with_other_versions_is_rejected(tmp_path, expected):
     assert run.process.wait(300) == 0
     names_all(run.log.read_text(), "numpy 0.0")  # it may log after the end of the worker
     assert digest(run.out) == expected
+
+
+def test_a_worker_without_qdsweep_is_rejected_in_one_line(tmp_path, lab, caplog, monkeypatch):
+    """A run without workers asks it again at intervals."""
+    from qdsweep.engines.executors import dask
+
+    folder, (_, *workers), start = lab
+    for worker in workers:
+        worker.kill()
+    (folder / "sitecustomize.py").write_text("import sys; sys.modules['qdsweep'] = None\n")
+    words = dask_worker(folder, "--no-nanny", cwd=folder)
+    start(["env", f"PYTHONPATH={folder}", *words])
+    monkeypatch.setattr(dask, "LOOK_AGAIN_SECONDS", 0.1)
+    tls = dict.fromkeys(("tls_ca_file", "tls_cert", "tls_key"), str(folder / "tls.pem"))
+    keys = DaskCluster(scheduler_file=str(folder / "scheduler.json"), **tls)
+    executor = dask.Dask(None, dask.JoinedCluster(keys), 1)
+
+    def asked() -> bool:
+        assert executor.problem() is None
+        return max(executor._rejected.values(), default=0) > 2
+
+    wait_until(asked, what="it was asked three times")
+    executor.close()
+    (first, last) = [text for text in caplog.messages if "ModuleNotFoundError" in text]
+    assert last.endswith(first) and re.match(r"\d+ times", last)
 
 
 def test_nobody_without_the_credentials_gets_in(tmp_path, expected):

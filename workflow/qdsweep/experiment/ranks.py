@@ -16,7 +16,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.requirements import install
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import write_text
-from qdsweep.host.process import RANKS, die_with_parent, which
+from qdsweep.host.process import RANKS, die_with_parent, ending, which
 from qdsweep.host.signals import SIGNALS
 from qdsweep.records.paths import RunDir
 
@@ -34,6 +34,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
 
     Raises:
         BadInput: The launcher is missing, or the ranks are not in one MPI world.
+        QdsweepError: A rank was lost.
     """
     program, *options = launcher(cluster)
     path = which(program)  # prefers the MPI next to this Python
@@ -73,8 +74,10 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
     typed = shlex.join([program, *words])
     if code == 0:
         raise QdsweepError(f"engine mpi: {typed} (mpi.launcher) started no rank")
-    print(f"qdsweep: {typed} ... ended with exit code {code}", file=sys.stderr)
-    return code if code >= 0 else 128 - code
+    raise QdsweepError(
+        f"engine mpi: {typed} ... ended with {ending(code)}: a lost rank ends all ranks of MPI. "
+        "The same command resumes the run from its last reload file"
+    )
 
 
 def launcher(cluster: Cluster) -> list[str]:

@@ -17,6 +17,7 @@ import os
 import pickle
 import shutil
 import time
+from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -249,6 +250,7 @@ class Dask:
         self._loop = self._client.loop.asyncio_loop
         self._workers: dict[str, _Worker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._rejected: Counter[str] = Counter()
         self._numbers = itertools.count()
         self._ending = False
         self._looked_at = time.monotonic()
@@ -314,7 +316,7 @@ class Dask:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         if problem:
-            log.warning("worker %s (%s) rejected: %s", address, about, problem)
+            self._reject(f"{address} ({about}) rejected: {problem}")
             return
         worker = self._workers[address] = _Worker(comm, slots, {})
         log.info("worker %s (%s), %d now", address, about, self.workers)
@@ -329,6 +331,12 @@ class Dask:
             for call in worker.calls.values():
                 call.set_exception(WorkerLost(address))
 
+    def _reject(self, why: str) -> None:
+        """Logs once why a worker is not used; a run without workers asks it again and again."""
+        if not self._rejected[why]:
+            log.warning("worker %s", why)
+        self._rejected[why] += 1
+
     def _take(self, call: "Future[Answer]", answer: bytes) -> None:
         try:
             call.set_result(unpack(answer))
@@ -340,6 +348,9 @@ class Dask:
     def close(self) -> None:
         """Ends the run's part of the cluster, also in the middle of an evaluation."""
         self._ending = True
+        for why, times in self._rejected.items():
+            if times > 1:
+                log.warning("%d times: worker %s", times, why)
         with contextlib.suppress(Exception):
             if not self._cluster.is_own:
                 self._client.sync(self._leave)

@@ -62,6 +62,8 @@ class _Thread:
         self._executor = ThreadPoolExecutor(1)
 
     def start(self, **options: object) -> None:
+        # Below `uv run`, Ray would send the whole study to its workers and start them by uv.
+        os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
         import ray
 
         logging.getLogger("ray").setLevel(logging.ERROR)
