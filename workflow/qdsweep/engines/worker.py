@@ -3,6 +3,7 @@
 The output of a worker is kept in a file and sent to the run's log.
 """
 
+import contextlib
 import faulthandler
 import io
 import logging
@@ -23,8 +24,8 @@ from qdsweep.versions import __version__, installed_versions
 LIMIT = 20
 # A line is cut after this many characters.
 LONGEST = 2000
-# The largest size of a worker's file [B].
-MAX_BYTES = 10_000_000
+# A worker's file of this size becomes its earlier file, which replaces the one before it [B].
+MAX_BYTES = 5_000_000
 
 
 class WorkerLog(io.TextIOBase):
@@ -38,16 +39,32 @@ class WorkerLog(io.TextIOBase):
     def __init__(self, path: Path | None, prefix: str) -> None:
         self.path = path or Path(os.devnull)
         self.prefix = prefix
-        self._file = self.path.open("a", buffering=1, encoding="utf-8", errors="backslashreplace")
         self._unfinished = ""
         self._lines: list[str] = []
+        self._has_output = False  # that of this process
+        self._open()
+
+    def _open(self) -> None:
+        self._file = self.path.open("a", buffering=1, encoding="utf-8", errors="backslashreplace")
+        if self._has_output:
+            for descriptor in (1, 2):
+                os.dup2(self._file.fileno(), descriptor)
+            faulthandler.enable(self._file)
+
+    def _rotate(self) -> None:
+        """Keeps the newest lines of a file that has become too large."""
+        if os.fstat(self._file.fileno()).st_size >= MAX_BYTES:
+            with contextlib.suppress(OSError):
+                self.path.replace(self.path.with_suffix(f".1{self.path.suffix}"))
+                earlier = self._file
+                self._open()
+                earlier.close()
 
     def take_over_output(self) -> None:
         """Redirects print, logging, warnings and the output of C libraries to this log."""
-        for descriptor in (1, 2):
-            os.dup2(self._file.fileno(), descriptor)
+        self._has_output = True
+        self._open()
         sys.stdout = sys.stderr = self
-        faulthandler.enable(self._file)
         root = logging.getLogger()
         root.handlers[:] = [logging.StreamHandler(self)]
         root.handlers[0].setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
@@ -60,13 +77,14 @@ class WorkerLog(io.TextIOBase):
             lines, self._unfinished = [*lines, self._unfinished], ""
         lines = [line[:LONGEST] for line in lines]
         for line in lines:
-            if self._file.tell() < MAX_BYTES:
-                self._file.write(f"{self.prefix} {line}\n")
+            self._file.write(f"{self.prefix} {line}\n")
+            self._rotate()
         self._lines += lines[: LIMIT + 1]
         return len(text)
 
     def take(self) -> list[str]:
         """Returns the lines since the last call for the run's log, at most `LIMIT` of them."""
+        self._rotate()  # C libraries write into the file itself
         lines, self._lines = self._lines, []
         if len(lines) > LIMIT:
             lines[LIMIT:] = [f"... more in {self.path}"]
