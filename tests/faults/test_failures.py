@@ -365,3 +365,20 @@ def test_two_processes_that_start_one_run_compute_it_once(tmp_path, tiny):
     both = [subprocess.Popen(words, stderr=subprocess.DEVNULL) for _ in range(2)]
     assert [process.wait(300) for process in both] == [0, 0]
     assert len(summary(tmp_path / "out")["attempts"]) == 1
+
+
+# Its process gets signals when all is done, while Python ends.
+LATE_SIGNALS = """
+import atexit, os, signal, sys
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+    atexit.register(os.kill, os.getpid(), number)
+from qdsweep.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_after_the_end_changes_no_exit_code(tiny, tmp_path):
+    words = ["-c", LATE_SIGNALS, "run", str(tiny), "--out", "out"]
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert summary(tmp_path / "out")["status"] == "finished"

@@ -11,6 +11,8 @@ from unittest import mock
 from results import forget_sums
 from support import REPO
 
+from qdsweep.host.signals import SIGNALS
+
 
 def forget_plugins() -> None:
     """Forgets the plug-ins of all folders, because another folder may have the same names."""
@@ -40,6 +42,7 @@ def qdsweep(*words: object, cwd: Path, code: int | None = 0) -> str:
     root, printed = logging.getLogger(), io.StringIO()
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()
+    signals = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)}
     alarm, _ = signal.getitimer(signal.ITIMER_REAL)  # pytest-timeout's alarm, which a run replaces
     try:
         with (
@@ -57,6 +60,8 @@ def qdsweep(*words: object, cwd: Path, code: int | None = 0) -> str:
             handler.close()
         root.handlers[:] = handlers
         root.setLevel(level)
+        for number, handler in signals.items():
+            signal.signal(number, handler)
         signal.setitimer(signal.ITIMER_REAL, alarm)
     assert code in (None, exit_code), f"{words}: {exit_code}\n{printed.getvalue()}"
     return printed.getvalue()

@@ -283,6 +283,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
             stop.before(None if left is None else began + left - WALL_TIME_MARGIN)
             samples = reevaluate(run_dir, settings, cluster, stop)
             about = write_corrected_archive(run_dir, settings, *samples.by_repeat(times))
+            stop.keep_handlers()
     except Interrupted as interruption:
         log.warning("stopped by %s and saved; the same command resumes from here", interruption)
         return STOPPED

@@ -81,7 +81,9 @@ def _start(
                 from qdsweep.experiment.run_log import start_log
 
                 start_log(run.state.log, terminal=options.terminal)
-                return _locked(experiment, identity, run, cluster, options, stop, deadline)
+                code = _locked(experiment, identity, run, cluster, options, stop, deadline)
+                stop.keep_handlers()
+                return code
         except OSError as error:
             raise StorageError(error, run.path) from None
 

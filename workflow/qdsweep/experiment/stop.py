@@ -64,6 +64,10 @@ class Stop:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
+    def keep_handlers(self) -> None:
+        """Leaves the handlers in place: a signal before the process ends changes nothing."""
+        self._previous.clear()
+
     def ask(self, reason: str) -> None:
         """Asks the run to stop, and interrupts the current evaluation."""
         if self.reason is None:
