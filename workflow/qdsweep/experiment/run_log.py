@@ -3,10 +3,10 @@
 import logging
 import math
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from qdsweep.host.clock import AWAKE
 from qdsweep.metrics import DRAWN
 from qdsweep.records.metrics import COMPILE, column_of, read_lines
 from qdsweep.text import duration
@@ -58,7 +58,7 @@ class Progress:
         ((unit, self.total),) = budget.items()
         self._column = column_of(unit)
         self._metrics = metrics
-        self._started = self._logged = self._plotted = time.monotonic()
+        self._started = self._logged = self._plotted = AWAKE.now()
         self._first: int | None = None
         self._interval = 10.0
         self._plot_interval = FIRST_PLOT_SECONDS
@@ -88,11 +88,11 @@ class Progress:
         if self._first is None or done <= self._first:
             return None
         progress = done - self._first
-        return (time.monotonic() - self._started) / progress * max(0, self.total - done)
+        return (AWAKE.now() - self._started) / progress * max(0, self.total - done)
 
     def show(self, row: dict[str, Any]) -> None:
         """Shows a new row of metrics."""
-        now = time.monotonic()
+        now = AWAKE.now()
         done = row[self._column]
         if self._first is None:  # the time of the first row includes imports and compilation
             self._first, self._started = done, now

@@ -1,12 +1,12 @@
 """Stops a run before its end: on a signal, before its time limit, or if evaluations hang."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from qdsweep.errors import QdsweepError
+from qdsweep.host.clock import AWAKE
 from qdsweep.host.signals import SIGNALS
 
 # The longest time of a timer [s]. For longer times it is set again.
@@ -49,6 +49,7 @@ class Stop:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Stop":
+        AWAKE.watch()
         for number in SIGNALS:
             self._previous[number] = signal.signal(number, self._handle)
         self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._alarm)
@@ -60,6 +61,7 @@ class Stop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        AWAKE.leave()
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
@@ -77,7 +79,7 @@ class Stop:
             raise Interrupted(self.reason)
 
     def before(self, deadline: float | None) -> None:
-        """Asks the run to stop at a time of the clock `time.monotonic` [s]; None for never."""
+        """Asks the run to stop at a time of the clock `AWAKE` [s]; None for never."""
         self._deadline = deadline
         self._arm()
 
@@ -112,9 +114,9 @@ class Stop:
     def deferred(self) -> Iterator[None]:
         """Delays interruptions to the end of this block, inside `interruptible`."""
         self._interruptible = False
-        start = time.monotonic()
+        start = AWAKE.now()
         yield
-        self.longest_delay = max(self.longest_delay, time.monotonic() - start)
+        self.longest_delay = max(self.longest_delay, AWAKE.now() - start)
         if self.reason is not None:
             raise Interrupted(self.reason)
         self._interruptible = True
@@ -123,7 +125,7 @@ class Stop:
     def progress(self) -> None:
         """Restarts the timeout, because an evaluation has ended."""
         if self._timeout is not None:
-            self._progress_at = time.monotonic()
+            self._progress_at = AWAKE.now()
             self._arm()
 
     def _arm(self) -> None:
@@ -131,11 +133,11 @@ class Stop:
         due = [] if self._deadline is None else [self._deadline]
         if self._timeout is not None and self._interruptible:
             due.append(self._progress_at + self._timeout)
-        wait = max(0.001, min(due) - time.monotonic()) if due else 0.0
+        wait = max(0.001, min(due) - AWAKE.now()) if due else 0.0
         signal.setitimer(signal.ITIMER_REAL, min(wait, _LONGEST))
 
     def _alarm(self, number: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
+        now = AWAKE.now()
         if self._deadline is not None and now >= self._deadline:
             self._deadline = None
             self.ask("the end of the wall time")
