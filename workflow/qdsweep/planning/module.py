@@ -211,9 +211,12 @@ def _call_once(resources: Any) -> None:
                 resources[name] = value
 
 
-def _objection(run: RunDir, budget: str) -> WorkflowError | None:
-    """Returns why the job of a run would refuse to resume it."""
-    unit, _, amount = budget.partition("=")
+def _objection(job: Job) -> WorkflowError | None:
+    """Returns why the job of a run would refuse to resume it; None for other jobs."""
+    if "run" not in job.wildcards_dict or not hasattr(job.params, "budget"):
+        return None
+    run = RunDir(Path(job.log[0]).parent)
+    unit, _, amount = str(job.params.budget).partition("=")
     try:
         if not read_status(run.state).has_reached({unit: int(amount)}):
             require_adopted(run.state)
@@ -242,9 +245,8 @@ def share_outputs() -> None:
     async def check_by_owner(job: Job) -> None:
         if not is_own(job.rule.shellcmd):
             await check(job)
-        elif "run" in job.wildcards_dict and hasattr(job.params, "budget"):
-            if error := _objection(RunDir(Path(job.log[0]).parent), str(job.params.budget)):
-                raise error
+        elif error := _objection(job):
+            raise error
 
     async def postprocess_by_owner(job: Job, **options: Any) -> None:
         if is_own(job.shellcmd):
