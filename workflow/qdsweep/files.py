@@ -73,7 +73,7 @@ def abandoned(folder: Path, pattern: str = TEMPORARY) -> Iterator[Path]:
     now = None
     for path in folder.glob(pattern):
         with suppress(OSError):  # it is gone, or no file of this user can be written there
-            now = now or _now(path.parent)
+            now = now or time_of(path.parent)
             stat = path.lstat()
             is_link = stat.st_nlink > 1 and path.is_file()  # its own time is that of another name
             changed = max(stat.st_mtime, stat.st_ctime) if is_link else stat.st_mtime
@@ -81,14 +81,21 @@ def abandoned(folder: Path, pattern: str = TEMPORARY) -> Iterator[Path]:
                 yield path
 
 
-def _now(folder: Path) -> float:
-    """Returns the time by the clock of a folder's file system [s since the epoch]."""
-    probe = temporary_name(folder / "now")
-    probe.touch(exist_ok=False)
+def time_of(folder: Path) -> float:
+    """Returns the time by the clock of a folder's file system [s since the epoch].
+
+    Raises:
+        OSError: This user cannot write the folder.
+    """
+    probe = temporary_name(folder / "time")
     try:
-        return probe.stat().st_mtime
-    finally:
+        probe.touch(exist_ok=False)
+        now = probe.stat().st_mtime
         probe.unlink()
+    except OSError as error:
+        error.filename = str(folder)
+        raise
+    return now
 
 
 def try_to_remove(paths: Iterable[Path]) -> None:
@@ -327,9 +334,7 @@ def await_listed(folder: Path, seconds: float = 5.0) -> None:
         seconds: How long to wait at most.
     """
     with suppress(OSError):  # a folder that this user cannot write
-        probe = temporary_name(folder / "listing")
-        probe.touch(exist_ok=False)
-        probe.unlink()
+        time_of(folder)
     deadline = time.monotonic() + seconds
     for path in folder.glob("*"):
         while not path.exists() and time.monotonic() < deadline:

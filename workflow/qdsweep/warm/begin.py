@@ -9,7 +9,7 @@ from pathlib import Path
 from qdsweep.analysis.stages import forget
 from qdsweep.config.requirements import check_installed, require_libraries
 from qdsweep.container.image import prepare
-from qdsweep.files import try_to_remove
+from qdsweep.files import time_of, try_to_remove
 from qdsweep.planning.jobs import requeue_lost, require_request
 from qdsweep.planning.start import Start
 from qdsweep.records.aside import put_back
@@ -44,6 +44,9 @@ def begin(
         prepare(image)
     if is_remote:
         require_request(config, cluster, slurm)
+    for folder in (start.results.runs, start.folder.path):
+        if folder.exists():
+            time_of(folder)  # else Snakemake's error would not name the owner
     for run in start.unsettled:
         put_back(start.results.run(run))
     try_to_remove(chain(start.folder.abandoned(), start.results.abandoned()))
