@@ -86,7 +86,7 @@ def test_a_file_is_kept_alone_unless_another_user_can_write_it(folder, first, se
 
 
 def test_entries_of_others_count_without_root(folder):
-    """The same lists on a user's machine, where nobody can try them."""
+    """The same lists on a user's machine, where no other user can try them."""
     file = folder / "file"
     file.touch(0o600)
     assert kept_alone(file)
@@ -131,7 +131,7 @@ def test_bytes_that_another_user_wrote_by_a_list_are_not_unpickled(
 @as_root
 @pytest.mark.parametrize("entry", ["u:{0}:rwx", "g:{1}:rwx"])
 def test_in_a_folder_with_a_default_list_own_files_are_written_by_no_one_else(folder, entry):
-    """A group's folder: others may read them, and `qdsweep adopt` a copy, as the list says."""
+    """A group's folder: others may read them, and `qdsweep adopt` a copy, as the list permits."""
     shared = folder / "shared"
     shared.mkdir()
     allow(shared, entry)

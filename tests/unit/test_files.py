@@ -25,7 +25,7 @@ NAMES = (".a.npz.7.tmp", ".a.npz.node9-7-0123456789ab.tmp", ".b.localhost-1-0000
 
 
 def age(path: Path, seconds: float = OLD) -> Path:
-    """Makes a file or a folder, which was changed so long ago."""
+    """Gives a file or a folder, which it creates if needed, an old time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.touch()

@@ -464,7 +464,7 @@ def test_all_is_on_the_disk_before_the_earlier_state_goes(
 
 
 def test_fifty_merges_killed_at_random_renames_lose_nothing(tmp_path, ours, theirs, runs):
-    """Several kills of one run, then any of the ways to go on."""
+    """Several kills of one run, then another merge, `clean` or a start."""
     draw = random.Random(7)
     for turn in range(50):
         for folder in (ours, theirs, tmp_path / "behind"):
