@@ -155,7 +155,7 @@ def test_after_a_restart_a_line_says_for_whom_it_waits(tmp_path, monkeypatch, ca
 
 
 def test_clean_waits_for_heartbeats_and_says_for_whom(tmp_path, monkeypatch):
-    """A run from the time before a restart can be removed. One that another machine computes cannot."""
+    """A run from before a restart can be removed, and one that another machine computes cannot."""
     monkeypatch.setattr(lock, "DEAD_SECONDS", 1.5)
     results = Results(tmp_path / "results")
     dead, alive = (results.run(name).state.lock for name in ("dead", "alive"))
