@@ -82,7 +82,7 @@ def require_adopted(files: StateDir) -> None:
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Refuses a file that this user may not read: it is not damaged, so the run must not skip it."""
+    """Refuses a file that this user may not read. It is not damaged, so no run may skip it."""
     try:
         yield
     except PermissionError as error:
