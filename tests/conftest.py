@@ -127,8 +127,9 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 REST = (
     *("container/", "report/", "slurm/"),
     *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
-    *(f"trust/test_{name}.py" for name in ("bits", "disks", "file_locks", "file_system")),
-    *(f"trust/test_{name}.py" for name in ("machines", "many_runs", "strangers")),
+    *(f"trust/test_{name}.py" for name in ("access_lists", "bits", "disks", "file_locks")),
+    *(f"trust/test_{name}.py" for name in ("file_system", "groups", "machines", "many_runs")),
+    "trust/test_strangers.py",
     "trust/test_bad_input.py::test_real_processes_say_the_same",
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
@@ -158,6 +159,7 @@ TORTURE = (
     "trust/test_disks.py::test_every_stage_of_a_sweep",
     "trust/test_file_system.py",
     "trust/test_many_runs.py::test_what_is_lost_or_torn_is_published_again",
+    "unit/experiment/test_merge.py::test_fifty_merges_killed_at_random_renames_lose_nothing",
     "workflow/test_bench.py",
 )
 

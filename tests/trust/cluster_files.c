@@ -2,8 +2,8 @@
    with another clock, without hard links, without locks.
 
    LD_PRELOAD it, with QDSWEEP_FILES naming a file of the struct `files`, which all processes share.
-   QDSWEEP_NODE gives a process a host name and a boot id of its own; QDSWEEP_CLOCK is how many
-   seconds the clock of its node is ahead, as the times of the files that it writes show it
+   QDSWEEP_NODE gives a process a host name and a boot id of its own; of `name@1` and `name@2` the
+   host names are equal, as those of cloned machines are. QDSWEEP_CLOCK is how many seconds the clock of its node is ahead, as the times of the files that it writes show it
    (QDSWEEP_CLOCK_MAIN: that of snakemake itself). */
 
 #define _GNU_SOURCE
@@ -525,6 +525,6 @@ int fcntl64(int file, int command, ...) {
 int gethostname(char *name, size_t size) {
   REAL(gethostname);
   if (!self[0]) return real(name, size);
-  snprintf(name, size, "%s", self);
+  snprintf(name, size, "%.*s", (int)strcspn(self, "@"), self);
   return 0;
 }

@@ -48,7 +48,8 @@ class ClusterFiles:
         """Returns the environment of a process on this file system.
 
         Args:
-            node: Its node. Without one, each process sees the others with a delay.
+            node: Its node. Without one, each process sees the others with a delay. `name@1` and
+                `name@2` are two machines of one name.
             clock: The advance of that node's clock, for written files [s].
             main: The same for the main Snakemake process.
         """

@@ -5,9 +5,10 @@ import json
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 NOBODY = 65534
 
@@ -37,23 +38,35 @@ class Target:
 
 def holes(target: Target) -> list[str]:
     """Tries all attacks in a process of the user `nobody`, and returns the successful ones."""
+    found: list[str] = as_nobody(lambda: [*_holes(target)])
+    return found
+
+
+def as_nobody(act: Callable[[], Any], groups: Sequence[int] = (), user: int = NOBODY) -> Any:
+    """Calls a function in a process of another user; returns its result, or its error's text.
+
+    Args:
+        act: The function. Its result becomes JSON.
+        groups: Further groups of the user.
+        user: Its number; `nobody` by default.
+    """
     reads, writes = os.pipe()
     child = os.fork()  # not a new program, because the other user cannot read Python's folder
     if child == 0:
         try:
-            os.setgroups([])
+            os.setgroups([*groups])
             os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            open_holes = json.dumps([*_holes(target)])
+            os.setuid(user)
+            result = json.dumps(act())
         except BaseException as error:
-            open_holes = json.dumps([f"the stranger failed: {error!r}"])
-        os.write(writes, open_holes.encode())
+            result = json.dumps([f"the stranger failed: {error!r}"])
+        os.write(writes, result.encode())
         os._exit(0)
     os.close(writes)
     with os.fdopen(reads) as pipe:
-        open_holes = json.loads(pipe.read())
+        result = json.loads(pipe.read())
     os.waitpid(child, 0)
-    return open_holes
+    return result
 
 
 def _holes(target: Target) -> Iterator[str]:

@@ -307,4 +307,4 @@ def test_what_the_main_snakemake_writes(tmp_path, kind):
 
 def finished_name(path: str) -> str:
     """Returns the kind of a file, or of the file whose second half it is."""
-    return re.sub(r"/\.([^/]+)\.\d+\.tmp", r"/\1", path)
+    return re.sub(r"/\.([^/]+)\.[^/.]+-\d+-[0-9a-f]+\.tmp", r"/\1", path)

@@ -1,23 +1,31 @@
 """A run has one writer, on two nodes, even if the file system ignores or refuses locks."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from cluster_files import ClusterFiles
+from counting import EXPERIMENT, add_plugin, evaluated
+from in_process import qdsweep
 from refusals import names_all
-from results import summary
+from results import outcome, summary
 from support import BIN, TINY, write_yaml
 from waiting import says, wait_until
 
 from qdsweep.host.lock import read_owner
+from qdsweep.records.paths import RunDir
 
 HERE = Path(__file__).parent
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+KILLS = int(os.environ.get("QDSWEEP_KILLS", 20 if LONG else 0))  # each takes over a minute
 NO_LOCKS = ("nothing", "refused")
+# Two nodes, and two machines of one name, such as clones.
+NODES = [("node1", "node2"), ("twin@1", "twin@2")]
 HOUR = 3600.0
 
 
@@ -97,18 +105,50 @@ def test_a_killed_owner_of_the_same_node_is_succeeded_at_once(place, trait):
     assert owner is not None and owner["pid"] == second.pid
 
 
-@pytest.mark.parametrize("clock", [-HOUR, HOUR])
-def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock):
+@pytest.mark.parametrize(
+    ("clock", "nodes"), zip((-HOUR, HOUR), NODES, strict=True), ids=["nodes", "twins"]
+)
+def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock, nodes):
     shared = place("nothing", "clock")
-    first = shared.start("hold", "node1", silent=4, clock=clock)
+    first = shared.start("hold", nodes[0], silent=4, clock=clock)
     shared.wait_for(first)
-    second = shared.start("hold", "node2", silent=4, clock=-clock)
+    second = shared.start("hold", nodes[1], silent=4, clock=-clock)
     shared.wait_for_tries("nothing", 12)  # longer than an owner may be silent
     assert not shared.has_it(second), "it lives, with any clock"
     first.kill()
     first.wait()
     shared.wait_for(second)
     assert shared.files.fired["clock"]
+    second.kill()
+    assert second.stderr is not None
+    (line,) = second.stderr.read().splitlines()
+    names_all(line, shared.lock, first.pid, nodes[0].partition("@")[0])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a pid namespace")
+def test_a_killed_owner_of_another_container_is_awaited_with_a_line(place):
+    """With flock, which shows that the owner is gone only where all containers have one kernel."""
+    shared = place()
+    words = [sys.executable, HERE / "holders.py", "hold", shared.lock, shared.log, "4"]
+
+    def start() -> subprocess.Popen:
+        process = subprocess.Popen(
+            ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *words],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        shared.started.append(process)
+        return process
+
+    first = start()
+    wait_until(lambda: says(shared.log, "1 has it"), what="the first one has the lock")
+    first.kill()
+    first.wait()
+    second = start()
+    wait_until(lambda: says(shared.log, "1 has it", 2), what="the second one has the lock")
+    second.kill()
+    assert second.stderr is not None
+    names_all(second.stderr.read(), shared.lock, "process 1 on", "4 s")
 
 
 def test_an_owner_that_was_suspended_and_succeeded_ends(place):
@@ -207,8 +247,9 @@ def test_what_runs_share_is_made_once(place, tmp_path, trait, code, also):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("nodes", NODES if LONG else NODES[1:])
 @pytest.mark.parametrize("trait", NO_LOCKS if LONG else NO_LOCKS[:1])
-def test_two_nodes_that_start_one_run_compute_it_once(tmp_path, trait):
+def test_two_nodes_that_start_one_run_compute_it_once(tmp_path, trait, nodes):
     files = ClusterFiles(tmp_path / "switch", tmp_path / "shared")
     files.folder.mkdir()
     files.set([trait, "clock", "link", "rename", "list"])
@@ -222,9 +263,44 @@ def test_two_nodes_that_start_one_run_compute_it_once(tmp_path, trait):
             stderr=subprocess.PIPE,
             text=True,
         )
-        for node, clock in (("node1", -HOUR), ("node2", HOUR))
+        for node, clock in zip(nodes, (-HOUR, HOUR), strict=True)
     ]
     printed = [process.communicate(timeout=500)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], printed
     assert len(summary(files.folder / "out")["attempts"]) == 1
     assert files.fired[trait] and files.fired["clock"] and files.fired["link"]
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("number", range(KILLS))
+def test_two_machines_of_one_name_one_of_them_killed_lose_nothing(tmp_path, number):
+    """At a random moment; the other one, which waits for the run, resumes it."""
+    draw = random.Random(number)
+    files = ClusterFiles(tmp_path / "switch", tmp_path / "shared")
+    files.folder.mkdir()
+    files.set(["nothing", "clock", "rename", "list"])
+    add_plugin(files.folder)
+    slow = {**EXPERIMENT, "reload": {"min_seconds": 0, "max_seconds": 1e-6}}
+    write_yaml(files.folder / "experiment.yaml", slow)
+    words = [BIN / "qdsweep", "run", "experiment.yaml", "--out", "out"]
+
+    def start(node: str) -> subprocess.Popen:
+        environment = {**os.environ, **files.environment(node, draw.choice((-HOUR, HOUR)))}
+        environment["COUNTING_SECONDS"] = "0.3"  # of each iteration: 8 s in all
+        pipe = subprocess.PIPE
+        return subprocess.Popen(words, cwd=files.folder, env=environment, stderr=pipe, text=True)
+
+    first = start("twin@1")
+    run = RunDir(files.folder / "out")
+    wait_until(lambda: run.state.status.exists(), what="the first one computes")
+    second = start("twin@2")
+    time.sleep(draw.uniform(0, 5))
+    first.kill()
+    first.communicate()
+    printed = second.communicate()[1]
+    assert second.returncode == 0, printed
+    names_all(printed, f"process {first.pid} on twin")
+    assert len(summary(run.path)["attempts"]) == 2
+    assert evaluated(files.folder) <= slow["evaluations"] + 2 * slow["batch_size"]
+    qdsweep("run", "experiment.yaml", "--out", tmp_path / "straight", cwd=files.folder)
+    assert outcome(run.path) == outcome(tmp_path / "straight")

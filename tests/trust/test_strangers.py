@@ -209,14 +209,17 @@ class Hurts:
         return os.mkdir, ("hurt",)
 
 
-def forge(path: Path, **changes: object) -> None:
-    """Puts a malicious payload into an otherwise valid reload file."""
+HURTS = Hurts()
+
+
+def forge(path: Path, content: object = HURTS, **changes: object) -> None:
+    """Puts a payload, by default a malicious one, into an otherwise valid reload file."""
     magic, head, _ = path.read_bytes().split(b"\n", 2)
     header = {**json.loads(head), **changes}
     kept = {name: header.pop(name, None) for name in ("sha256", "hmac")}
     if changes.get("format") == 2:
         del kept["hmac"]
-    payload = pickle.dumps(Hurts())
+    payload = pickle.dumps(content)
     kept["sha256"] = hashlib.sha256(json.dumps(header, sort_keys=True).encode() + payload)
     kept["sha256"] = kept["sha256"].hexdigest()
     path.write_bytes(b"\n".join((magic, json.dumps({**header, **kept}).encode(), payload)))

@@ -14,10 +14,38 @@ class StorageError(QdsweepError):
     """A file cannot be read or written; the message has the reason of the system."""
 
     def __init__(self, error: OSError, place: object) -> None:
+        place = error.filename or place
         super().__init__(
-            f"{error.filename or place}: cannot be written or read ({error.strerror}); fix this, "
+            f"{place}: cannot be written or read ({error.strerror}); {_remedy(error, str(place))}, "
             "then repeat the same command: it resumes"
         )
+
+
+def _remedy(error: OSError, place: str) -> str:
+    """Returns what to do; if another user may change who writes or reads a place, that user."""
+    import os  # not above, because `warm.client` must import little
+
+    while not os.path.exists(place) and place not in ("", "/"):  # noqa: PTH110 - so is pathlib
+        place = os.path.dirname(place) or "."  # noqa: PTH120
+    try:
+        is_others = os.stat(place).st_uid != os.geteuid()  # noqa: PTH116
+    except OSError:
+        is_others = False
+    if not isinstance(error, PermissionError) or not is_others:
+        return "fix this"
+    return f"{place} belongs to {owner_of(place)}, who can allow it (chmod): ask for that"
+
+
+def owner_of(place: object) -> str:
+    """Returns the owner of a file in words: the name, or the number without one."""
+    import os
+    import pwd
+
+    user = os.stat(str(place)).st_uid  # noqa: PTH116
+    try:
+        return f"the user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"the user with the number {user}"
 
 
 class BadInput(QdsweepError):

@@ -4,10 +4,12 @@ import ctypes
 import errno
 import json
 import os
+import secrets
 import shutil
+import socket
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -43,40 +45,104 @@ def rename(error: OSError, temporary: Path, path: Path) -> None:
     error.filename = name.replace(str(temporary), str(path), 1)
 
 
+TEMPORARY = ".*.tmp"
+"""The names of `temporary_name`, and those of earlier releases, as a pattern."""
+DAY = 86400.0
+"""From this age on, no process uses a temporary file [s]."""
+
+
+def temporary_name(path: Path) -> Path:
+    """Returns a name next to a path that no other process has, on this host or another one.
+
+    Hosts and containers of one folder may have equal names and process numbers. So the name is
+    random, too, and whatever gets it is created only if it does not exist (O_EXCL).
+    """
+    owner = f"{socket.gethostname().partition('.')[0][:20]}-{os.getpid()}-{secrets.token_hex(6)}"
+    return path.with_name(f".{path.name[:100]}.{owner}.tmp")
+
+
+def abandoned(folder: Path, pattern: str = TEMPORARY) -> Iterator[Path]:
+    """Yields what a kill has left in a folder under temporary names, on any host, a day ago.
+
+    The age is measured by the clock of the file system, as this host's may differ from it.
+
+    Args:
+        folder: The folder, which may be missing.
+        pattern: The names, below the folder.
+    """
+    now = None
+    for path in folder.glob(pattern):
+        with suppress(OSError):  # it is gone, or no file of this user can be written there
+            now = now or time_of(path.parent)
+            stat = path.lstat()
+            is_link = stat.st_nlink > 1 and path.is_file()  # its own time is that of another name
+            changed = max(stat.st_mtime, stat.st_ctime) if is_link else stat.st_mtime
+            if now - changed >= DAY:
+                yield path
+
+
+def time_of(folder: Path) -> float:
+    """Returns the time by the clock of a folder's file system [s since the epoch].
+
+    Raises:
+        OSError: This user cannot write the folder.
+    """
+    probe = temporary_name(folder / "time")
+    try:
+        probe.touch(exist_ok=False)
+        now = probe.stat().st_mtime
+        probe.unlink()
+    except OSError as error:
+        error.filename = str(folder)
+        raise
+    return now
+
+
+def try_to_remove(paths: Iterable[Path]) -> None:
+    """Removes files and folders that may be gone, as far as this user may."""
+    for path in paths:
+        with suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
 @contextmanager
 def atomic(
-    path: Path, mode: str = "wb", *, durable: bool = False, private: bool = False
+    path: Path, how: str = "wb", *, durable: bool = False, mode: int = 0o666
 ) -> Iterator[IO[Any]]:
     """Opens a temporary file next to `path` that replaces it when the block succeeds.
 
     Args:
         path: The file to make or to replace.
-        mode: "wb", or "w" for UTF-8.
+        how: "wb", or "w" for UTF-8.
         durable: Also wait until the disk has it (fsync of the file and of its folder).
-        private: Readable only by the owner from the start.
+        mode: The most that the file permits, from the start. The umask or an access list of the
+            folder may permit less.
     """
     with _replacing(path) as temporary:
-        if private:
-            temporary.touch(mode=0o600, exist_ok=False)
-        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
+        temporary.touch(mode, exist_ok=False)
+        with temporary.open(how, encoding=None if "b" in how else "utf-8") as file:
             yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
     if durable:
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yields a temporary name, which replaces `path` when the block succeeds."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
         yield temporary
         temporary.replace(path)
     except BaseException as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if not isinstance(error, FileExistsError):  # else another process has this name
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             rename(error, temporary, path)
         raise
@@ -122,7 +188,7 @@ def write_private(path: Path, text: str) -> None:
     """Writes a text file that only its owner can read, in a folder only for its owner."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.chmod(0o700)
-    with atomic(path, "w", private=True) as file:
+    with atomic(path, "w", mode=0o600) as file:
         file.write(text)
 
 
@@ -247,11 +313,11 @@ def damaged(path: Path, error: Exception, remedy: str = ANEW) -> BadInput:
     return BadInput(f"{path} is damaged ({reason}): {remedy}")
 
 
-def sync_folder(folder: Path) -> None:
-    """Waits until the disk has the names in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Waits until the disk has the content of a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        with naming(folder):
+        with naming(path):
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -268,13 +334,17 @@ def await_listed(folder: Path, seconds: float = 5.0) -> None:
         seconds: How long to wait at most.
     """
     with suppress(OSError):  # a folder that this user cannot write
-        probe = folder / f".listing.{os.getpid()}.tmp"
-        probe.touch()
-        probe.unlink()
+        time_of(folder)
     deadline = time.monotonic() + seconds
     for path in folder.glob("*"):
         while not path.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copies a file to a new name. Of a reload file, only its owner can write the copy."""
+    target.touch(0o644 if source.suffix == ".pkl" else 0o666, exist_ok=False)
+    shutil.copyfile(source, target)
 
 
 def link(source: Path, target: Path) -> None:
@@ -283,16 +353,19 @@ def link(source: Path, target: Path) -> None:
     On a file system without hard links the file is copied.
     """
     with _replacing(target) as temporary:
-        temporary.unlink(missing_ok=True)
         try:
             os.link(source, temporary)
         except OSError:
-            shutil.copyfile(source, temporary)
+            copy(source, temporary)
     temporary.unlink(missing_ok=True)  # rename() does nothing between two names of one file
 
 
 _NOW = -100  # AT_FDCWD: paths are relative to the working directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
+
+
+ASIDE = ".aside.tmp"
+"""The end of the name that `folder` of `exchange_in_steps` has for a moment."""
 
 
 def exchange(folder: Path, other: Path) -> None:
@@ -313,7 +386,8 @@ def exchange(folder: Path, other: Path) -> None:
 
 def exchange_in_steps(folder: Path, other: Path) -> None:
     """Gives two folders each other's names on any file system."""
-    aside = other.with_name(f"{other.name}.aside.tmp")
+    aside = other.with_name(f"{other.name}{ASIDE}")
+    os.utime(folder)  # `abandoned` must not take it for an old one
     folder.rename(aside)
     try:
         other.rename(folder)

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import signal
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -21,12 +22,14 @@ from support import TINY
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.experiment import merge as merging
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import exchange, exchange_in_steps, write_json
 from qdsweep.host import lock
 from qdsweep.host.lock import Lock
 from qdsweep.host.machine import processor
+from qdsweep.records.aside import put_back
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import keep_sources
@@ -334,14 +337,151 @@ def test_a_killed_merge_leaves_runs_whole_and_completes(tmp_path, ours, theirs, 
     assert middle > 10
 
 
-def test_a_merge_that_was_killed_between_two_renames_completes(tmp_path, ours, theirs, runs):
-    """Only file systems that cannot exchange names have this moment."""
+def killed_at(rename: int, ours: RunDir, theirs: RunDir) -> None:
+    """Kills a merge after one of its renames, where the file system cannot exchange names."""
+    child = os.fork()
+    if not child:
+        usual, left = Path.rename, [rename]
+
+        def rename_(path: Path, target: Path) -> Path:
+            renamed = usual(path, target)
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return renamed
+
+        Path.rename, merging.exchange = rename_, exchange_in_steps
+        merging.merge_run(theirs, ours)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+RENAMES = (1, 2, 3)
+
+
+def start_again(folder: Path, run: RunDir) -> None:
+    """As `qdsweep run` does."""
+    config = folder / "again.yaml"
+    shutil.copy(next(Results(folder / "theirs").path.rglob("config.yaml")), config)
+    qdsweep("run", config, "--set", f"iterations={WHOLE}", "--out", run.path, cwd=folder)
+
+
+@pytest.mark.parametrize("then", ["behind", "clean", "start", "begun", "same"])
+@pytest.mark.parametrize("rename", RENAMES)
+def test_a_merge_that_was_killed_at_any_rename_loses_nothing(
+    tmp_path, ours, theirs, runs, rename, then
+):
+    """Neither to a merge from a folder that is behind, nor to `clean` or a start."""
+    here, there = runs(ours, 1, stop=6), runs(theirs, 1, stop=8)
+    behind = runs(tmp_path / "behind/results", 1, stop=4)
+    earlier, later = contents(here.state.path), contents(there.state.path)
+    killed_at(rename, here, there)
+    for path in here.path.glob(".*"):
+        os.utime(path, (0, 0))  # days ago
+    expected = earlier if rename == 1 else later
+    if then == "behind":
+        qdsweep("merge", "behind", cwd=tmp_path)
+    elif then == "clean":
+        half = qdsweep("clean", "--dry-run", cwd=tmp_path)
+        assert (".aside.tmp" in half) == (rename == 2)
+        qdsweep("clean", cwd=tmp_path)
+    elif then == "same":
+        merge(tmp_path)
+        expected = later
+    else:
+        if then == "begun":  # a start of an earlier release has written the config
+            write_configs({here.name: experiment(1)}, Results(ours))
+        start_again(tmp_path, here)
+        attempts = read_json(here.state.status)["attempts"]
+        assert attempts[-1]["from"] == (6 if rename == 1 else 8)
+        straight = runs(tmp_path / "straight", 1)
+        assert outcome(here.state.path) == outcome(straight.state.path)
+        expected = contents(here.state.path)
+    assert contents(here.state.path) == expected
+    assert not list(here.path.glob(".*"))
+    assert behind.state.path.exists()
+
+
+def test_a_live_merge_between_two_renames_is_awaited(tmp_path, ours, theirs, runs):
+    """Of two processes that find a state/ aside, the second one finds it in its place."""
     here, there = runs(ours, 1, stop=4), runs(theirs, 1)
-    (here.path / ".state.7.tmp").mkdir()
-    here.state.path.rename(here.path / ".state.7.tmp.aside.tmp")
+    known = contents(here.state.path)
+    aside = here.path / ".state.node9-7-0123456789ab.tmp.aside.tmp"
+    held, go_on = threading.Event(), threading.Event()
+
+    def exchange_slowly() -> None:
+        with Lock(here.state.lock) as lock:
+            here.state.path.rename(aside)
+            held.set()
+            go_on.wait(60)
+            aside.rename(here.state.path)
+            lock.path = here.state.lock
+
+    thread = threading.Thread(target=exchange_slowly)
+    thread.start()
+    held.wait(60)
+    waiting = threading.Thread(target=put_back, args=[here])
+    waiting.start()
+    time.sleep(1)
+    assert waiting.is_alive() and aside.exists() and not here.state.path.exists()
+    go_on.set()
+    thread.join()
+    waiting.join()
+    assert contents(here.state.path) == known and here.state.lock.read_bytes() == b""
+    assert [path.name for path in here.path.glob(".*")] == []
     merge(tmp_path)
     assert contents(here.state.path) == contents(there.state.path)
-    assert not list(here.path.glob(".*"))
+
+
+@pytest.mark.parametrize("stop", [None, 4])
+def test_all_is_on_the_disk_before_the_earlier_state_goes(
+    tmp_path, ours, theirs, runs, monkeypatch, stop
+):
+    here, _ = runs(ours, 1, stop=4), runs(theirs, 1, stop=stop and 8)
+    synced: list[Path] = []
+    usual = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        usual(descriptor)
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    def exchange_(folder: Path, other: Path) -> None:
+        copied = {path for path in other.iterdir() if not path.name.startswith("lock")}
+        assert len(copied) > 5 and {*copied, other} <= {*synced}
+        exchange(folder, other)
+        synced.clear()
+
+    def rmtree(path: Path, **options: object) -> None:
+        assert here.path in synced
+        remove(path, **options)
+
+    remove = shutil.rmtree
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(merging, "exchange", exchange_)
+    monkeypatch.setattr(merging.shutil, "rmtree", rmtree)
+    kind = merging.merge_run(next(Results(theirs).known_runs()), here).kind
+    assert kind == ("resumable" if stop else "finished")
+
+
+def test_fifty_merges_killed_at_random_renames_lose_nothing(tmp_path, ours, theirs, runs):
+    """Several kills of one run, then another merge, `clean` or a start."""
+    draw = random.Random(7)
+    for turn in range(50):
+        for folder in (ours, theirs, tmp_path / "behind"):
+            shutil.rmtree(folder, ignore_errors=True)
+        here, there = runs(ours, 1, stop=6), runs(theirs, 1, stop=8)
+        runs(tmp_path / "behind/results", 1, stop=4)
+        earlier, later = contents(here.state.path), contents(there.state.path)
+        for _ in range(draw.randrange(1, 4)):
+            if contents(here.state.path) != later:
+                killed_at(draw.choice(RENAMES), here, there)
+        go_on = draw.choice([("clean",), ("merge", "behind"), ("run",)])
+        if go_on == ("run",):
+            start_again(tmp_path, here)
+            assert read_json(here.state.status)["attempts"][-1]["from"] >= 6, turn
+        else:
+            qdsweep(*go_on, cwd=tmp_path)
+            assert contents(here.state.path) in (earlier, later), turn
 
 
 @pytest.mark.parametrize("exchanging", [exchange, exchange_in_steps])

@@ -2,15 +2,18 @@
 
 import json
 import os
+import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from in_process import qdsweep
+from refusals import names_all
 from waiting import wait_until
 
-from qdsweep.cli.sweeps import leftovers
 from qdsweep.host import lock, slurm
 from qdsweep.host.lock import (
     Lock,
@@ -60,14 +63,134 @@ def test_proc_is_asked_for_a_process_of_this_node(process):
     there = this_owner() | {"pid": process.pid, "began": began}
     assert lives(there) is True
     assert lives({**there, "began": "1"}) is False, "its number now belongs to another process"
-    assert lives({**there, "boot": "an earlier one"}) is False
-    assert lives({**there, **ELSEWHERE}) is None
-    assert lives({**there, "pids": "of a container"}) is None
     of_0_1 = {key: there[key] for key in ("host", "pid", "slurm_job")}
     assert lives(of_0_1) is True
     process.kill()
     process.wait()
-    assert lives(there) is lives(of_0_1) is False
+    assert lives(there) is False
+    assert lives(of_0_1) is None, "another machine may have this name"
+
+
+@pytest.mark.parametrize("changes", [("boot",), ("pids",), ("boot", "pids"), ("boot", "host")])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_another_boot_or_container_decides_nothing(process, changes, is_running):
+    """Whatever the name of the host is, and whether a process here has that number."""
+    began = lock._began(process.pid)
+    if not is_running:
+        process.kill()
+        process.wait()
+    there = this_owner() | {"pid": process.pid, "began": began}
+    assert lives(there) is is_running
+    assert lives(there | dict.fromkeys(changes, "another")) is None
+    assert lives(there | dict.fromkeys(changes)) is None
+
+
+def test_a_process_that_proc_hides_is_not_taken_for_dead(process, monkeypatch):
+    """As with hidepid, where /proc has only the user's own processes."""
+    there = this_owner() | {"pid": process.pid, "began": lock._began(process.pid)}
+    monkeypatch.setattr(lock, "_began", lambda pid: None)
+    monkeypatch.setattr(lock, "_is_hidden", lambda pid: True)
+    assert lives(there) is None
+
+
+# A machine of the same name: another boot, and flock() has no effect between the two.
+TWIN = """
+import sys, time
+from pathlib import Path
+from qdsweep.host import lock
+lock._granted = lambda file, operation: True
+lock._kernel = lambda: {"boot": f"boot-{sys.argv[1]}", "pids": f"pid:[{sys.argv[1]}]"}
+lock.BEAT_SECONDS, lock.DEAD_SECONDS = 0.2, 4.0
+with lock.Lock(Path("lock")):
+    print("has it", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def twin():
+    started: list[subprocess.Popen] = []
+
+    def start(name: str) -> subprocess.Popen:
+        pipe = subprocess.PIPE
+        words = [sys.executable, "-c", TWIN, name]
+        streams = {"stdin": pipe, "stdout": pipe, "stderr": pipe}
+        started.append(subprocess.Popen(words, text=True, **streams))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_machine_of_the_same_name_does_not_take_the_lock_of_a_live_process(twin):
+    first = twin("a")
+    assert first.stdout.readline() == "has it\n"
+    second = twin("b")
+    line = second.stderr.readline()
+    names_all(line, "lock", f"process {first.pid}", this_owner()["host"], "4 s")
+    watch = Watch()
+    beats, deadline = 0, time.monotonic() + 300
+    while beats < 25:  # longer than an owner may be silent
+        beats += watch.silent(Path("lock")) == 0
+        assert time.monotonic() < deadline and second.poll() is None
+        time.sleep(0.2)
+    assert json.loads(Path("lock").read_text())["pid"] == first.pid
+    first.kill()
+    assert second.stdout.readline() == "has it\n"
+    assert json.loads(Path("lock").read_text())["pid"] == second.pid
+
+
+def test_after_a_restart_a_line_says_for_whom_it_waits(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(lock, "DEAD_SECONDS", 0.6)
+    monkeypatch.setattr(lock, "SETTLE_SECONDS", 0.0)
+    path = owned(tmp_path / "lock", boot="an earlier one", pid=77)
+    with Lock(path):
+        printed = capsys.readouterr().err
+    names_all(printed, path, "process 77", this_owner()["host"], "1 s")
+    assert printed.count("\n") == 1
+    with Lock(path):
+        assert capsys.readouterr().err == ""
+
+
+def test_clean_waits_for_heartbeats_and_says_for_whom(tmp_path, monkeypatch):
+    """A run from before a restart can be removed, and one that another machine computes cannot."""
+    monkeypatch.setattr(lock, "DEAD_SECONDS", 1.5)
+    results = Results(tmp_path / "results")
+    dead, alive = (results.run(name).state.lock for name in ("dead", "alive"))
+    for path in (dead, alive):
+        owned(path, boot="another", pid=77)
+        (path.parent / "reload-000000001.pkl").touch()
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(0.2):
+            os.utime(alive)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        text = qdsweep("clean", "--runs", "alive", "--yes", cwd=tmp_path, code=2)
+        names_all(text, "alive", alive.relative_to(tmp_path), "process 77")
+        text = qdsweep("clean", "--runs", "dead", "--yes", cwd=tmp_path)
+    finally:
+        ended.set()
+        thread.join()
+    names_all(text, dead.relative_to(tmp_path), "process 77", "1 found")
+    assert alive.exists() and not dead.exists()
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o077, 0o000])
+def test_it_is_as_writable_as_the_umask_allows(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        with Lock(tmp_path / "lock") as held, held._alone() as is_alone:
+            assert is_alone
+            modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {0o666 & ~umask}
 
 
 def test_a_zombie_is_dead(process):
@@ -87,18 +210,15 @@ def test_a_watch_believes_no_clock(tmp_path):
 
 
 @pytest.mark.parametrize(("ago", "shown"), [(0, True), (HOUR, False), (-HOUR, True)])
-def test_of_another_node_the_time_is_shown_and_nothing_is_removed(tmp_path, ago, shown):
+def test_of_another_node_the_time_is_shown_and_decides_nothing(tmp_path, ago, shown):
     results = Results(tmp_path / "results")
     run = results.run("a")
     owned(run.state.lock, ago=ago, **ELSEWHERE)
-    half = run.state.path / ".summary.json.1.tmp"
-    half.touch()
     assert is_alive(run.state.lock) is shown
     assert may_be_alive(run.state.lock)
-    assert list(leftovers(results)) == []
     run.state.lock.write_text("")
     assert not is_alive(run.state.lock)
-    assert list(leftovers(results)) == [half]
+    assert not may_be_alive(run.state.lock)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """The cache of the finished runs of a large sweep is never older than their files."""
 
 import json
-import os
 
 import pytest
 
-from qdsweep.host.lock import Lock
+from qdsweep.host.lock import Lock, this_owner
 from qdsweep.records import progress
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.status import write_status
@@ -87,7 +86,7 @@ def test_a_run_that_is_computed_now_is_not_finished(sweep):
 
 def open_lock(run: RunDir):
     """Writes a lock file whose owner has ended: it has a name, but no process holds it."""
-    run.state.lock.write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1}))
+    run.state.lock.write_text(json.dumps(this_owner() | {"pid": 2**22 + 1}))
     return run.state.lock.open()
 
 

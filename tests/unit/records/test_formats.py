@@ -14,7 +14,6 @@ from support import TINY
 
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import summary_line
-from qdsweep.cli.sweeps import leftovers
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.experiment.results import snapshot
@@ -210,13 +209,3 @@ def test_a_run_whose_source_is_edited_meanwhile_stays_itself(tmp_path):
         assert read_status(run.state).id == read_summary(run.state)["id"] == before
         assert snapshot(run.path)
         assert read_summary(run.state.partial)["id"] == before
-
-
-def test_halves_of_cut_off_writes_are_found_everywhere(tmp_path):
-    results = Results(tmp_path)
-    run, sweep = results.run("a"), results.sweep("s")
-    folders = (run.path, run.state.path, sweep.path, sweep.tables, sweep.archives)
-    for folder in (*folders, results.centroids):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".plan.json.7.tmp").touch()
-    assert len(list(leftovers(results))) == 6

@@ -6,6 +6,7 @@ imported: the Snakefile reads this file in every job.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -154,7 +155,7 @@ class Stage:
         watch = Watch()
         while True:
             _await_end([self, *read], sweep, watch)
-            with Lock(sweep.lock(self.name), math.inf, watch):
+            with Lock(sweep.lock(self.name), math.inf, watch, sys.stdout):
                 if any(watch.is_held(sweep.lock(stage.name)) for stage in read):
                     continue
                 _await_end(readers, sweep, watch)

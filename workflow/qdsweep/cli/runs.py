@@ -12,8 +12,8 @@ from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overri
 from qdsweep.config.base import typed
 from qdsweep.config.files import quoted
 from qdsweep.errors import STOPPED, BadInput
-from qdsweep.files import await_listed, damaged, read_json_if_whole
-from qdsweep.host.lock import Lock
+from qdsweep.files import await_listed, damaged, link, read_json_if_whole
+from qdsweep.host.lock import WAIT_SECONDS, Lock, lives, read_owner
 from qdsweep.host.machine import apply_baseline
 from qdsweep.host.process import RANKS, die_with_parent
 from qdsweep.records.paths import Results, RunDir, run_of_connection
@@ -183,8 +183,11 @@ def _adopt(arguments: argparse.Namespace) -> int:
         if not run.state.reloads():
             raise BadInput(f"{folder}: it has no reload file; give the folder of a run")
         try:
-            with Lock(run.state.lock, wait=0.0):
+            is_computed = lives(read_owner(run.state.lock) or {})
+            with Lock(run.state.lock, wait=0.0 if is_computed else WAIT_SECONDS):
                 adopted = adopt(run.state)
+                if adopted and run.reload.exists():  # it is published: a second name
+                    link(run.state.reloads()[0], run.reload)
         except OSError as error:
             raise BadInput(
                 f"{error.filename or folder}: {error.strerror}; copy the run's folder to a place "

@@ -21,7 +21,9 @@ from qdsweep.cli.next_step import CONFIG, has_new_config, how_to_start
 from qdsweep.config.files import nearest
 from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import may_be_alive
+from qdsweep.files import abandoned
+from qdsweep.host.lock import held
+from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.search import chosen_runs
@@ -70,7 +72,7 @@ sweep gives the same bytes. Unfinished runs are refused, unless the tables inclu
 
 CLEAN = """\
 examples:
-  qdsweep clean --dry-run               list temporary files that a kill has left
+  qdsweep clean --dry-run               list temporary files that a kill left a day ago
   qdsweep clean --orphans --dry-run     also list runs that no sweep in results/sweeps refers to
   qdsweep clean --orphans
   qdsweep clean --runs demo --dry-run   list the runs that only this sweep has
@@ -284,6 +286,8 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _clean(arguments: argparse.Namespace) -> int:
     results = Results(arguments.results)
+    for run in results.known_runs() if not arguments.dry_run else ():
+        put_back(run)
     if arguments.runs:
         runs = named_runs(results, arguments.runs)
         paths = [results.run(run).path for run in runs]
@@ -330,9 +334,9 @@ def named_runs(results: Results, names: Iterable[str]) -> list[str]:
             near = nearest(name, [*sweeps, *known])
             raise BadInput(f"--runs {name}: {near}{results.path}/ has no run or sweep of this name")
     runs = [run for run in known if run in chosen]
-    for run in runs:
-        if may_be_alive(results.run(run).state.lock):
-            raise BadInput(f"--runs: {run} is being computed; stop it first")
+    for lock in held(results.run(run).state.lock for run in runs):
+        run = lock.parent.parent.name
+        raise BadInput(f"--runs: {run} is being computed; stop it first")
     return runs
 
 
@@ -398,28 +402,15 @@ def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
     yield from lines("><<>>>", cells, label=1)
 
 
-# Temporary files of atomic writes, which a kill can leave.
-_TORN = ".*.tmp"
-
-
 def leftovers(results: Results) -> Iterator[Path]:
-    """Yields temporary files of interrupted writes, except in runs that a process computes."""
-    for run in results.known_runs():
-        if not may_be_alive(run.state.lock):
-            yield from run.path.glob(_TORN)
-            yield from run.state.torn()
+    """Yields temporary files and folders that a kill has left a day ago, and films of no run."""
+    yield from chain.from_iterable(map(abandoned_in, results.known_runs()))
     # Also one whose plan is truncated.
     for sweep in map(SweepDir, chain(results.sweeps.glob("*"), results.comparisons.glob("*"))):
-        yield from chain(
-            sweep.path.glob(_TORN),
-            sweep.tables.glob(_TORN),
-            sweep.plots.glob(f"**/{_TORN}"),
-            sweep.search.glob(f"*/{_TORN}"),
-        )
-    for folder in (results.centroids, results.sources):
-        yield from folder.glob(_TORN)
+        yield from sweep.abandoned()
+    yield from results.abandoned()
     for films in results.explore.glob("*"):
-        yield from films.glob(_TORN) if results.run(films.name).path.exists() else (films,)
+        yield from abandoned(films) if results.run(films.name).path.exists() else (films,)
 
 
 def orphans(results: Results) -> Iterator[Path]:
@@ -429,9 +420,10 @@ def orphans(results: Results) -> Iterator[Path]:
         BadInput: A plan, confirm.json or a decision of a search is damaged: its runs are unknown.
     """
     wanted = set().union(*map(runs_of, results.known_sweeps()))
-    for run in results.known_runs():
-        if run.name not in wanted and not (is_imported(run.name) or may_be_alive(run.state.lock)):
-            yield run.path
+    runs = [run for run in results.known_runs() if run.name not in wanted]
+    runs = [run for run in runs if not is_imported(run.name)]
+    computed = held(run.state.lock for run in runs)
+    yield from (run.path for run in runs if run.state.lock not in computed)
 
 
 def runs_of(sweep: SweepDir) -> set[str]:

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from qdsweep.config.files import HOME
 from qdsweep.errors import BadInput
+from qdsweep.files import temporary_name
+from qdsweep.records.paths import Results
 from qdsweep.versions import own_version
 
 # The first versions that keep the user's umask, and read SINGULARITYENV_... with --cleanenv.
@@ -59,7 +61,7 @@ def find_program() -> tuple[str, str]:
 
 
 # Images that a URL names are pulled into this folder of the working directory.
-PULLED = Path("results/images")
+PULLED = Results(Path("results")).images
 
 
 def find_image(name: str) -> Path:
@@ -151,7 +153,7 @@ def _pulled(url: str) -> Path:
 def _pull(program: str, url: str) -> None:
     target = _pulled(url)
     target.parent.mkdir(parents=True, exist_ok=True)
-    torn = target.with_suffix(f".{os.getpid()}.part")
+    torn = temporary_name(target)
     print(f"qdsweep: pulling {url} to {target}", flush=True)
     try:
         done = subprocess.run([program, "pull", str(torn), url], stdin=subprocess.DEVNULL)
@@ -189,7 +191,7 @@ def package_folder() -> Path:
         if link.readlink() == _PACKAGE:
             return link.parent
     link.parent.mkdir(parents=True, exist_ok=True)
-    temporary = link.with_name(f"{os.getpid()}")
+    temporary = temporary_name(link)
     temporary.symlink_to(_PACKAGE)
     temporary.replace(link)
     return link.parent

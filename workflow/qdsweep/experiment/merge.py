@@ -1,8 +1,8 @@
 """Brings runs of another results folder into this one: each run whole or not at all.
 
 A run's `state/` is the truth, so only it is brought. It is put together under another name next to
-its place, checked there, and then given its name in one step. A kill leaves the earlier `state/` or
-the new one.
+its place, checked and synced there, and then given its name in one step. A kill leaves the earlier
+`state/` or the new one. Where the file system cannot exchange names, `put_back` finds it.
 """
 
 import os
@@ -17,9 +17,22 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
-from qdsweep.files import damaged, exchange, link, naming, read_arrays, read_json_if_whole, rename
+from qdsweep.files import (
+    TEMPORARY,
+    copy,
+    damaged,
+    exchange,
+    link,
+    naming,
+    read_arrays,
+    read_json_if_whole,
+    rename,
+    sync,
+    temporary_name,
+)
 from qdsweep.host.lock import Lock, Locked, busy, is_alive
 from qdsweep.records.archive import archive_digest
+from qdsweep.records.aside import put_back
 from qdsweep.records.history import HistoryFile, checksum_of, until
 from qdsweep.records.metrics import read_lines
 from qdsweep.records.paths import Results, RunDir, StateDir
@@ -96,6 +109,7 @@ def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
         The outcome. If the run is left or refused, nothing of it has changed.
     """
     try:
+        put_back(ours)
         there, here = _reached(theirs.state), _reached(ours.state)
         if not there.iterations:
             return Outcome(EMPTY)
@@ -108,7 +122,7 @@ def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
             return Outcome(REFUSED, reason)
         if not there.is_further(here):
             if here.is_finished and not ours.reload.exists():  # a merge was killed here
-                for half in ours.path.glob(".*.tmp"):
+                for half in ours.path.glob(TEMPORARY):
                     half.unlink()
                 ours.publish()
             return Outcome(KNOWN)
@@ -144,7 +158,7 @@ def _reached(state: StateDir) -> Reached:
 def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> Outcome:
     is_new = not ours.state.path.exists()
     ours.path.mkdir(parents=True, exist_ok=True)
-    fresh = StateDir(ours.path / f".state.{os.getpid()}.tmp")
+    fresh = StateDir(temporary_name(ours.state.path))
     try:
         fresh.path.mkdir()
         # The jobs that read a replaced archive compare times, and a link keeps that of its file.
@@ -167,6 +181,7 @@ def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> Outcom
                 ours.withdraw()
                 _forget_jobs(ours)
                 exchange(ours.state.path, fresh.path)
+        sync(ours.path)  # before the earlier `state/` goes
     except OSError as error:
         rename(error, fresh.path, ours.state.path)
         raise
@@ -190,9 +205,11 @@ def _copy(source: StateDir, target: StateDir, *, links: bool) -> None:
     for file in os.scandir(source.path):
         if file.is_file(follow_symlinks=False) and not file.name.startswith((".", "lock")):
             is_large = links and file.name.endswith((".npz", ".pkl"))
-            put = link if is_large else shutil.copyfile
+            put = link if is_large else copy
             with naming(target.path / file.name):
                 put(Path(file.path), target.path / file.name)
+            sync(target.path / file.name)
+    sync(target.path)
 
 
 def _forget_jobs(run: RunDir) -> None:

@@ -8,17 +8,13 @@ This module also translates the names and the state of earlier releases. A relea
 something in the payload only needs to extend this module.
 """
 
-import contextlib
 import copyreg
 import enum
 import hashlib
-import hmac
 import io
 import json
 import logging
-import os
 import pickle
-import shlex
 import shutil
 from collections.abc import Callable, Collection
 from functools import partial
@@ -36,9 +32,18 @@ from qdsweep.config.plugin import plugin_folders
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import State, no_seconds
 from qdsweep.files import atomic
-from qdsweep.host.key import OTHERS_WRITE, is_kept_alone, key_file, own_digest
+from qdsweep.host.key import is_kept_alone, key_file, own_digest
 from qdsweep.records.metrics import begins_with, read_lines
 from qdsweep.records.paths import StateDir
+from qdsweep.records.reload_head import (
+    FORMAT,
+    MAGIC,
+    is_signed,
+    of_others,
+    read_head,
+    readable,
+    remedy_for,
+)
 
 # Packages whose classes may be named.
 _PACKAGES = (
@@ -165,6 +170,10 @@ class UnknownName(Exception):
     """A payload has a name that only a file with the user's own digest may have."""
 
 
+class OtherPayload(Exception):
+    """A payload is not the state of a run."""
+
+
 def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> State:
     """Returns the state in the payload of a reload file, of this release or an earlier one.
 
@@ -175,8 +184,11 @@ def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> 
 
     Raises:
         UnknownName: It has another name. That module was not imported, and nothing was called.
+        OtherPayload: It has no state.
     """
     state = (_Unpickler(payload) if is_own else _Wary(payload, plugins)).load()
+    if not isinstance(state, State):
+        raise OtherPayload(type(state).__name__)
     vars(state).setdefault("told", [])
     if "scheduler" in vars(state):
         _give_algorithm(state)
@@ -212,10 +224,7 @@ def _give_algorithm(state: State) -> None:
         state.algorithm.asked(gradients=state.pending.batch.gradients)
 
 
-FORMAT = 3
-_FORMATS = (2, FORMAT)  # format 2 has no digest of its owner
 KEPT = 2
-_MAGIC = b"qdsweep reload file\n"
 
 log = logging.getLogger(__name__)
 
@@ -328,12 +337,13 @@ def adopt(files: StateDir) -> list[Path]:
         The files that are complete.
 
     Raises:
-        BadInput: The user has no key.
+        BadInput: The user has no key, or may not read a file.
     """
     adopted = []
     for path in files.reloads():
         try:
-            header, payload, _ = _open(path)
+            with readable(path):
+                header, payload, _ = _open(path)
         except (OSError, ValueError) as error:
             log.warning("%s is skipped: %s", path, error)
             continue
@@ -392,7 +402,8 @@ def newest(
     """
     for path in files.reloads():
         try:
-            header, payload, origin = _open(path)
+            with readable(path):
+                header, payload, origin = _open(path)
         except (OSError, ValueError) as error:
             log.warning("%s is skipped: %s", path, error)
             continue
@@ -433,9 +444,8 @@ class _Summed:
 
 def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> None:
     """Writes a reload file with the user's own digest. `put` writes the payload."""
-    with atomic(path, durable=True) as file:
-        with contextlib.suppress(OSError):  # some file systems have no modes
-            os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~OTHERS_WRITE & 0o7777)
+    # From the start, no other user may open it for writing, by an access list of the folder either.
+    with atomic(path, durable=True, mode=0o644) as file:
         file.write(_head(header, "0" * 64))  # a placeholder until the checksum is known
         content = _Summed(file, _begun(header))
         put(content)
@@ -445,7 +455,7 @@ def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> No
 
 def _head(header: dict[str, Any], checksum: str) -> bytes:
     sums = {"sha256": checksum, "hmac": own_digest(checksum)}
-    return _MAGIC + json.dumps({**header, **sums}).encode() + b"\n"
+    return MAGIC + json.dumps({**header, **sums}).encode() + b"\n"
 
 
 _Readable = io.BufferedReader | io.BytesIO
@@ -468,7 +478,7 @@ def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
     file: _Readable = path.open("rb")
     try:
         is_kept = is_kept_alone(file.fileno(), path.parent)
-        header, checksum, digest = _read_head(file)
+        header, checksum, digest = read_head(file)
         if not is_kept:  # a copy in memory cannot change between the check and its use
             with file:
                 file = io.BytesIO(file.read())
@@ -479,43 +489,26 @@ def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
     except BaseException:
         file.close()
         raise
-    own = own_digest(checksum) if digest else None
-    if own is not None and hmac.compare_digest(own.encode(), digest.encode()):
+    if is_signed(checksum, digest):
         return header, file, _Origin.OWN
     return header, file, _Origin.KEPT if is_kept else _Origin.OTHERS
 
 
-def _read_head(file: IO[bytes]) -> tuple[dict[str, Any], str, str]:
-    """Reads the header, the checksum and the digest."""
-    if file.read(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it is truncated or corrupt (no header)")
-    header = json.loads(file.readline())
-    if not isinstance(header, dict) or header.get("format") not in _FORMATS:
-        raise ValueError("it is truncated, corrupt or of another format")
-    if not header.keys() >= {"fingerprint", "iteration", "versions"}:
-        raise ValueError("it is corrupt (its header lacks a key)")
-    return header, str(header.pop("sha256", None)), str(header.pop("hmac", None) or "")
-
-
 def _load(path: Path, payload: IO[bytes], origin: _Origin, plugins: Collection[str]) -> State:
     """Unpickles the state, with the names that the origin allows."""
-    remedy = (
-        "if you trust its author, adopt it with `qdsweep adopt "
-        f"{shlex.quote(str(path.parent.parent))}`; to compute the run from its "
-        "start, remove it"
-    )
     if origin is _Origin.OTHERS:
-        raise BadInput(
-            f"{path} is refused: another user owns it or can write it (or its folder), and it "
-            "lacks your digest. Loading a reload file executes the code in it. "
-            f"{remedy[0].upper()}{remedy[1:]}"
-        )
+        raise BadInput(of_others(path))
     try:
         return load(payload, is_own=origin is _Origin.OWN, plugins=plugins)
     except UnknownName as name:
         raise BadInput(
             f"{path} is refused: it lacks your digest ({key_file()}), and names {name}, which "
-            f"does not belong to qdsweep, pyribs or numpy; {remedy}"
+            f"does not belong to qdsweep, pyribs or numpy; {remedy_for(path)}"
+        ) from None
+    except OtherPayload as kind:
+        raise BadInput(
+            f"{path} is refused: its content is no state of a run, but of the type {kind}. "
+            "qdsweep has not written it: remove it"
         ) from None
 
 

@@ -16,11 +16,12 @@ from qdsweep.config.requirements import check_installed, require_packages_of
 from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError, raised
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.files import read_json_if_whole
+from qdsweep.files import read_json_if_whole, try_to_remove
 from qdsweep.host import process
 from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.machine import apply_baseline
 from qdsweep.host.slurm import job_details, seconds_left
+from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.sources import identity_in
@@ -60,6 +61,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     if process.RANKS in os.environ:
         return ranks.work(cluster, out, main)
     try:
+        put_back(RunDir(out))  # before the ranks use state/
         return ranks.start_ranks(cluster, out)
     except BadInput as error:
         if not options.terminal:
@@ -75,6 +77,7 @@ def _start(
     identity = identity_in(experiment, run)
     with Stop() as stop:
         try:
+            put_back(run)
             run.state.path.mkdir(parents=True, exist_ok=True)
             with Lock(run.state.lock):
                 _refuse_other(identity, run)
@@ -133,6 +136,7 @@ def _locked(
         )
     for torn in files.torn():  # a killed process left them, because this process has the lock
         torn.unlink(missing_ok=True)  # a listing may be outdated
+    try_to_remove(abandoned_in(run))
     try:
         done = _done(experiment, identity, files)
         if done is not None:

@@ -3,6 +3,7 @@
 It also finds out whether another user can have written a file.
 """
 
+import errno
 import functools
 import grp
 import hashlib
@@ -12,6 +13,8 @@ import os
 import pwd
 import secrets
 import stat
+import struct
+import sys
 from pathlib import Path
 
 from qdsweep.files import write_private
@@ -79,9 +82,6 @@ def _make(file: Path) -> None:
         own.unlink(missing_ok=True)
 
 
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
 def is_kept_alone(descriptor: int, folder: Path) -> bool:
     """Returns whether only this user can write an open file, and could put it into its folder.
 
@@ -89,14 +89,45 @@ def is_kept_alone(descriptor: int, folder: Path) -> bool:
         descriptor: The file.
         folder: Where it is.
     """
-    places = os.fstat(descriptor), folder.stat()
-    return all(about.st_uid == os.geteuid() and not _others_write(about) for about in places)
+    return not any(_others_write(place) for place in (descriptor, folder))
 
 
-def _others_write(about: os.stat_result) -> bool:
-    if about.st_mode & stat.S_IWOTH:
+# A POSIX access list as the kernel has it (linux/posix_acl_xattr.h): a version, then tag,
+# permissions and id of each entry.
+_ACCESS_LIST = "system.posix_acl_access"
+_HEAD, _ENTRY = struct.Struct("<I"), struct.Struct("<HHI")
+_USER, _OWN_GROUP, _GROUP = 0x02, 0x04, 0x08  # the tags of those who may be others
+_WRITE = 0o2
+
+
+def _others_write(place: int | Path) -> bool:
+    """Returns whether another user owns or can write an open file or a folder."""
+    about = os.stat(place)  # noqa: PTH116 - of an open file, too
+    if about.st_uid != os.geteuid() or about.st_mode & stat.S_IWOTH:
         return True
-    return bool(about.st_mode & stat.S_IWGRP) and not _is_alone_in(about.st_gid)
+    if not about.st_mode & stat.S_IWGRP:  # with an access list, this bit is of its mask
+        return False
+    for tag, permissions, number in _access_list(place) or [(_OWN_GROUP, _WRITE, 0)]:
+        if permissions & _WRITE:
+            group = about.st_gid if tag == _OWN_GROUP else number
+            if tag == _USER and number != os.geteuid():
+                return True
+            if tag in (_OWN_GROUP, _GROUP) and not _is_alone_in(group):
+                return True
+    return False
+
+
+def _access_list(place: int | Path) -> list[tuple[int, int, int]]:
+    """Returns tag, permissions and id of each entry of an access list; none where there is none."""
+    if sys.platform != "linux":
+        return []
+    try:
+        content = os.getxattr(place, _ACCESS_LIST)
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.EOPNOTSUPP):
+            return []
+        raise
+    return list(_ENTRY.iter_unpack(content[_HEAD.size :]))
 
 
 def _is_alone_in(group: int) -> bool:

@@ -17,11 +17,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from qdsweep.errors import STOPPED, QdsweepError
 from qdsweep.files import naming, read_json_if_whole
@@ -67,21 +67,31 @@ def describe(owner: dict[str, Any] | None) -> str:
 
 
 def is_near(owner: dict[str, Any]) -> bool:
-    """Returns whether an owner is on this node, where /proc shows it while it lives."""
+    """Returns whether an owner is in this boot and pid namespace, where /proc shows it.
+
+    The name of the host decides nothing: cloned machines share it, and their machine id.
+    """
     own_kernel = _kernel()
-    owner_kernel = {key: owner.get(key) for key in own_kernel}
-    of_earlier_release = owner_kernel["boot"] is None and owner.get("host") == socket.gethostname()
-    return owner_kernel == own_kernel or of_earlier_release
+    return None not in own_kernel.values() and own_kernel == {
+        key: owner.get(key) for key in own_kernel
+    }
 
 
 def lives(owner: dict[str, Any]) -> bool | None:
-    """Returns whether an owner lives, by the knowledge of this node; None if it is unknown."""
+    """Returns whether an owner lives, by the knowledge of this node; None if it is unknown.
+
+    If it is unknown, only heartbeats decide: this node may have been restarted since, or another
+    one may have its name.
+    """
     if is_near(owner):
         began = _began(owner.get("pid"))
+        if began is None and _is_hidden(owner.get("pid")):
+            return None
         is_same = owner.get("began") in (None, began)
         return began is not None and is_same and owner.get("pid") != os.getpid()
-    if owner.get("host") == socket.gethostname() and owner.get("boot") != _kernel()["boot"]:
-        return False  # the node was restarted in between
+    is_of_earlier_release = "boot" not in owner and owner.get("host") == socket.gethostname()
+    if is_of_earlier_release and _began(owner.get("pid")) is not None:
+        return True
     job, restarts = owner.get("slurm_job"), owner.get("restarts")
     if job is not None and job == os.environ.get("SLURM_JOB_ID"):
         # Slurm restarts a job only when no part of it runs any more.
@@ -136,10 +146,23 @@ def _began(pid: object) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
+def _is_hidden(pid: object) -> bool:
+    """Returns whether a process exists that /proc does not show (another user's, by hidepid)."""
+    try:
+        os.kill(int(str(pid)), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        pass
+    return False
+
+
 # The default wait for the lock, longer than until a dead owner counts as dead [s].
 WAIT_SECONDS = 75.0
 # The delay until the last files of an owner on another node are visible here [s].
 SETTLE_SECONDS = 3.0
+# Users of one group take turns, as far as the umask lets them.
+_MODE = 0o666
 
 
 class Locked(QdsweepError):
@@ -167,9 +190,17 @@ class Lock:
         path: The file.
         wait: How long to wait for another owner [s].
         watch: Has already watched the file.
+        terminal: Gets a line if only heartbeats show whether the owner lives; None: the standard
+            error output.
     """
 
-    def __init__(self, path: Path, wait: float = WAIT_SECONDS, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        wait: float = WAIT_SECONDS,
+        watch: Watch | None = None,
+        terminal: TextIO | None = None,
+    ) -> None:
         self.path = path
         self.wait = wait
         self._file: int | None = None
@@ -178,6 +209,8 @@ class Lock:
         self._watch = watch or Watch()
         self._ask_at = 0.0
         self._is_moved = False  # the last owner was on another node
+        self._terminal = terminal
+        self._awaited = ""
 
     def __enter__(self) -> "Lock":
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +242,7 @@ class Lock:
     def _try(self) -> bool:
         # Workers must not inherit the file: they would hold the lock after their main process was
         # killed.
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         try:
             self._file = file if self._take(file) else None
         finally:
@@ -247,7 +280,12 @@ class Lock:
         alive = lives(owner)
         if alive is not None:
             return not alive
-        return self._watch.silent(self.path) >= DEAD_SECONDS or self._has_ended(owner)
+        if self._watch.silent(self.path) >= DEAD_SECONDS or self._has_ended(owner):
+            return True
+        if self.wait and self._awaited != (awaited := describe(owner)):
+            self._awaited = awaited
+            _explain_wait(self.path, awaited, self._terminal or sys.stderr)
+        return False
 
     def _has_ended(self, owner: dict[str, Any]) -> bool:
         """Asks Slurm, which may be slow, at most once in `BEAT_SECONDS`."""
@@ -262,7 +300,7 @@ class Lock:
         """Lets only one process at a time look for an owner, and become the owner."""
         claim = self.path.with_name(f"{self.path.name}.claim")
         try:
-            file = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            file = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
         except FileExistsError:
             # The file exists for milliseconds; an old one belongs to a killed process. It is empty
             # if that was killed at once. One that was suspended there sees the new owner.
@@ -304,6 +342,16 @@ class Lock:
         return content != self._content and not self._done.is_set()
 
 
+def _explain_wait(path: Path, owner: str, terminal: TextIO) -> None:
+    print(
+        f"qdsweep: {path}: waiting for {owner}. It is on another machine, in another container, or "
+        "of the time before a restart, so only heartbeats show whether it lives. It counts as dead "
+        f"after {DEAD_SECONDS:.0f} s without one",
+        file=terminal,
+        flush=True,
+    )
+
+
 def _granted(file: int, operation: int) -> bool:
     """Returns whether flock() finds no other holder; also where the file system has no flock()."""
     try:
@@ -320,18 +368,27 @@ def is_alive(path: Path) -> bool:
 
     For an owner on another node, the time of the file decides, if all clocks are right.
     """
+    if _is_locked(path):
+        return True
+    try:
+        about = path.stat()
+    except OSError:
+        return False
+    owner = read_owner(path) if about.st_size else None  # most runs have no owner
+    if owner is None:
+        return False
+    alive = lives(owner)
+    return time.time() - about.st_mtime < DEAD_SECONDS if alive is None else alive
+
+
+def _is_locked(path: Path) -> bool:
+    """Returns whether flock() finds a holder."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        if not _granted(file, fcntl.LOCK_SH):
-            return True
-        owner = read_owner(path) if os.fstat(file).st_size else None  # most runs have no owner
-        if owner is None:
-            return False
-        alive = lives(owner)
-        return time.time() - os.fstat(file).st_mtime < DEAD_SECONDS if alive is None else alive
+        return not _granted(file, fcntl.LOCK_SH)
     finally:
         os.close(file)
 
@@ -345,3 +402,17 @@ def may_be_alive(path: Path) -> bool:
         return False
     job = owner.get("slurm_job")
     return job is None or not has_ended(job)
+
+
+def held(paths: Iterable[Path]) -> set[Path]:
+    """Returns the locks whose owners live; it waits for heartbeats where only they show it."""
+    first = {path: _look(path) for path in paths if may_be_alive(path)}
+    known = {path for path in first if _is_locked(path) or lives(read_owner(path) or {})}
+    silent, deadline = first.keys() - known, time.monotonic() + DEAD_SECONDS
+    for path in silent:
+        _explain_wait(path, describe(read_owner(path)), sys.stderr)
+    while silent and time.monotonic() < deadline:
+        time.sleep(0.5)
+        beaten = {path for path in silent if _look(path) != first[path]}
+        known, silent = known | beaten, silent - beaten
+    return known

@@ -24,8 +24,10 @@ from qdsweep.planning.console import is_own
 from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.jobs import REQUESTED
 from qdsweep.planning.start import Given
-from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.progress import LARGE
+from qdsweep.records.reload_head import require_adopted
+from qdsweep.records.status import read_status
 from qdsweep.records.sums import withdraw
 from qdsweep.versions import __version__
 
@@ -209,19 +211,42 @@ def _call_once(resources: Any) -> None:
                 resources[name] = value
 
 
+def _objection(job: Job) -> WorkflowError | None:
+    """Returns why the job of a run would refuse to resume it; None for other jobs."""
+    if "run" not in job.wildcards_dict or not hasattr(job.params, "budget"):
+        return None
+    run = RunDir(Path(job.log[0]).parent)
+    unit, _, amount = str(job.params.budget).partition("=")
+    try:
+        if not read_status(run.state).has_reached({unit: int(amount)}):
+            require_adopted(run.state)
+    except (BadInput, OSError) as error:
+        return clear(error)
+    return None
+
+
 def share_outputs() -> None:
     """Lets several starts of a sweep read and write the same files at the same time.
 
     Before a job and after a failure, Snakemake removes its outputs, which jobs of another start
     may be reading. After a job, Snakemake refuses outputs older than an input, which another start
-    may just have replaced. Commands of qdsweep replace each file as a whole and take turns. The
-    outputs of a stage that failed are only marked: the next start makes them again.
+    may just have replaced. It refuses outputs that this user may not write, as those of another
+    user of a group's folder. Commands of qdsweep replace each file as a whole and take turns. Only
+    a reload file of another user is refused then. The outputs of a stage that failed are only
+    marked: the next start makes them again.
     """
     remove, postprocess, cleanup = Job.remove_existing_output, Job.postprocess, Job.cleanup
+    check = Job.check_protected_output
 
     async def remove_unless_own(job: Job) -> None:
         if not is_own(job.shellcmd):
             await remove(job)
+
+    async def check_by_owner(job: Job) -> None:
+        if not is_own(job.rule.shellcmd):
+            await check(job)
+        elif error := _objection(job):
+            raise error
 
     async def postprocess_by_owner(job: Job, **options: Any) -> None:
         if is_own(job.shellcmd):
@@ -236,7 +261,7 @@ def share_outputs() -> None:
             await cleanup(job, skip_outputs)
 
     Job.remove_existing_output, Job.postprocess = remove_unless_own, postprocess_by_owner
-    Job.cleanup = cleanup_by_owner
+    Job.cleanup, Job.check_protected_output = cleanup_by_owner, check_by_owner
 
 
 def inspect_once() -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from qdsweep.files import link, write_text
+from qdsweep.files import TEMPORARY, abandoned, link, write_text
 from qdsweep.records.sums import sums_of
 
 
@@ -79,6 +80,11 @@ class StateDir(RunFiles):
         """Returns the reload files that there are, the newest first."""
         return sorted(self.path.glob("reload-*.pkl"), reverse=True)
 
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was computed: it has results, or a reload file."""
+        return self.summary.exists() or any(self.path.glob("reload-*.pkl"))
+
     def seal(self) -> None:
         """Writes the checksums of a finished run's results, which every reader compares."""
         results = (self.config, self.metrics, self.archive, self.history, self.summary)
@@ -98,7 +104,7 @@ class StateDir(RunFiles):
 
     def torn(self) -> Iterator[Path]:
         """Yields the second halves of writes that a kill has cut off."""
-        return self.path.glob(".*.tmp")
+        return self.path.glob(TEMPORARY)
 
 
 class RunDir(RunFiles):
@@ -211,6 +217,10 @@ class SweepDir(Folder):
         """Returns the path of the lock of a stage."""
         return self.path / "state" / f"{stage}.lock"
 
+    def abandoned(self) -> Iterator[Path]:
+        """Yields what kills have left in it a day ago, under temporary names."""
+        return abandoned(self.path, f"**/{TEMPORARY}")
+
     @property
     def results(self) -> "Results":
         """The folder results/ that it is in."""
@@ -224,6 +234,8 @@ class Results(Folder):
     sweeps = Entry("sweeps")
     centroids = Entry("centroids")
     sources = Entry("sources")
+    images = Entry("images")
+    """Those of a URL, pulled once."""
     comparisons = Entry("comparisons")
     """Folders like those of sweeps: the tables and figures of `qdsweep compare`."""
     merging = Entry(".merge.lock")
@@ -246,6 +258,10 @@ class Results(Folder):
     def known_runs(self) -> Iterator[RunDir]:
         """Yields the runs that there are, sorted by id."""
         return map(RunDir, sorted(self.runs.glob("*")))
+
+    def abandoned(self) -> Iterator[Path]:
+        """Yields what kills have left in folders of all sweeps a day ago, under temporary names."""
+        return chain.from_iterable(map(abandoned, (self.centroids, self.sources, self.images)))
 
     def known_sweeps(self) -> list[SweepDir]:
         """Returns the sweeps that were started, the last one first."""

@@ -21,7 +21,7 @@ from qdsweep.config.family import FORMER
 from qdsweep.config.plugin import find_source, needed_files, read_source, source_paths
 from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
-from qdsweep.files import naming
+from qdsweep.files import naming, temporary_name
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import COMPUTED, read_status
 from qdsweep.sweep.ids import Identity, identify, identify_seeds
@@ -55,8 +55,9 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
     """Writes a folder whole or not at all."""
-    torn = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    torn = temporary_name(folder)
     try:
+        torn.mkdir(parents=True)
         for name, content in files.items():
             path = torn / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,8 @@ def merge_sources(other: Results, results: Results) -> Iterator[Path]:
             yield source
             continue
         _write(files, folder)
-        shutil.copystat(source, folder)
+        about = source.stat()
+        os.utime(folder, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:

@@ -3,13 +3,16 @@
 Apart from `warm.start`, which a process of its own runs: that one needs nothing of a start.
 """
 
+from itertools import chain
 from pathlib import Path
 
 from qdsweep.analysis.stages import forget
 from qdsweep.config.requirements import check_installed, require_libraries
 from qdsweep.container.image import prepare
+from qdsweep.files import time_of, try_to_remove
 from qdsweep.planning.jobs import requeue_lost, require_request
 from qdsweep.planning.start import Start
+from qdsweep.records.aside import put_back
 from qdsweep.warm.start import start_warm, try_algorithms
 
 
@@ -41,6 +44,12 @@ def begin(
         prepare(image)
     if is_remote:
         require_request(config, cluster, slurm)
+    for folder in (start.results.runs, start.folder.path):
+        if folder.exists():
+            time_of(folder)  # else Snakemake's error would not name the owner
+    for run in start.unsettled:
+        put_back(start.results.run(run))
+    try_to_remove(chain(start.folder.abandoned(), start.results.abandoned()))
     start.write_plan()
     forget(start.settings, start.folder.path)
     if not (is_remote or deploys):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import shutil
 
@@ -128,7 +129,9 @@ def test_clean_removes_the_films_of_runs_that_are_gone(results, tmp_path):
     for name in (there, chosen, "gone"):
         (folder.explore / name).mkdir(parents=True)
         (folder.explore / name / "7-0123.film").write_bytes(b"film")
-        (folder.explore / name / ".7-0123.film.1.tmp").write_bytes(b"half")
+        half = folder.explore / name / ".7-0123.film.1.tmp"
+        half.write_bytes(b"half")
+        os.utime(half, (0, 0))
     qdsweep("clean", cwd=tmp_path)
     left = sorted(path.relative_to(folder.explore) for path in folder.explore.rglob("*.*"))
     assert [str(path) for path in left] == sorted(f"{n}/7-0123.film" for n in (there, chosen))
