@@ -208,6 +208,7 @@ class Recorder:
                 "image": image(),
                 "started": now(),
                 "from": state.iterations,
+                **({"metrics": self.own.code} if self.own.code else {}),
             }
         )
         self.save_seconds = 0.0
@@ -379,6 +380,7 @@ class Recorder:
             "engine": self.engine.name,
             "workers": self.engine.workers,
             "attempts": self.attempts,
+            **({"sources": self.own.sources} if self.own.sources else {}),
             **{name: self.row.get(name) for name in self.own.columns},
         }
         self.history.finish()  # first, because with summary.json the run counts as finished
