@@ -17,7 +17,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.search.decide import score_at
 
-# What the archive alone decides, what only the evaluations show, and a function for two columns.
+# What only the archive decides, what only the evaluations show, and one that asks for evaluations.
 CODE = """
 def size(archive, evaluation):
     return {factor} * archive.stats.num_elites

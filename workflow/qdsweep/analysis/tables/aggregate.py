@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.columns import column_names, tabled
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
@@ -24,13 +25,9 @@ from qdsweep.analysis.tables.groups import first_batches, first_policies, group_
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.runs import (
-    OTHER_CODE,
-    PLACES,
-    RESULTS,
     Codes,
     Curve,
     Result,
-    column_names,
     common_grid,
     current_code,
     key_of,
@@ -42,7 +39,7 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import atomic, write_csv
 from qdsweep.host.process import die_with_parent
-from qdsweep.metrics import RECORDED, Metric, curves_of
+from qdsweep.metrics import OTHER_CODE, PLACES, RECORDED, RESULTS, Metric, curves_of
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, Row, read_plan
 
@@ -77,7 +74,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         QdsweepError: A process that reads runs was killed.
     """
     sweep = SweepDir(sweep_dir)
-    plan = read_plan(sweep)
+    plan = tabled(read_plan(sweep), sweep.results)
     names = group_names(plan)
     _write_runs(plan, sweep.runs)
     results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
@@ -247,7 +244,7 @@ def _curves(
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)
             columns[f"{name}_se"] = standard_error(of_all[name])
         # Wall time since the start, without pauses between attempts [s].
-        for name in ("steps", "seconds", "core_seconds"):
+        for name in PLACES:
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)
         if by_seed:
             seeds = [{"group": group, "id": run, **values} for run, values in own.items()]

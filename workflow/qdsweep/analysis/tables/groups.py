@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qdsweep.analysis.columns import STATISTICS, column_names
 from qdsweep.analysis.selection import (
     cells_of,
     compared_metric,
@@ -19,9 +20,8 @@ from qdsweep.analysis.statistics import (
     mean_error_count,
 )
 from qdsweep.analysis.tables.comparisons import compare, runs_of
-from qdsweep.analysis.tables.runs import OTHER_CODE, column_names
 from qdsweep.config.files import listed
-from qdsweep.metrics import BY_NAME, RETURN, Metric, shown_metrics
+from qdsweep.metrics import BY_NAME, OTHER_CODE, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.text import common_decimals, mean_and_error, number, plural, with_interval
@@ -122,7 +122,7 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
         record["runs"] = len(runs)
         for metric in (shown.column for shown in shown_metrics(plan.metrics)):
             statistics = mean_error_count(runs[metric].to_numpy(float))
-            parts = (f"{metric}_{part}" for part in ("mean", "se", "n"))
+            parts = (f"{metric}_{part}" for part in STATISTICS)
             record |= zip(parts, statistics, strict=True)
         for metric in dict.fromkeys(m.column for m in plan.metrics if m.interval or m is plan.rank):
             scores = runs[metric].dropna().astype(float)

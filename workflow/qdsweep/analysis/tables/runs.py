@@ -15,11 +15,22 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import Run
 from qdsweep.files import damaged
-from qdsweep.metrics import METRICS, NORM_QD_SCORE, RECORDED, Metric, curves_of
+from qdsweep.metrics import (
+    COMPILE,
+    METRICS,
+    NORM_QD_SCORE,
+    OTHER_CODE,
+    OWN_SECONDS,
+    PLACES,
+    RESULTS,
+    SECONDS,
+    Metric,
+    curves_of,
+)
 from qdsweep.records.index import Index, signatures
-from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, read_metrics
+from qdsweep.records.metrics import column_of, read_metrics
 from qdsweep.records.paths import RunFiles, SweepDir
-from qdsweep.records.plan import Plan, Row
+from qdsweep.records.plan import Row
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import Measured, code_of_metrics, measured_otherwise
 
@@ -28,10 +39,6 @@ if TYPE_CHECKING:
 
 
 POINTS = 500
-
-
-# The horizontal axes of curves in addition to evaluations.
-PLACES = ("seconds", "steps", "core_seconds")
 
 
 @dataclass(frozen=True)
@@ -211,28 +218,6 @@ def sources(files: RunFiles) -> tuple[Path, ...]:
     return files.summary, files.metrics, files.config
 
 
-RESULTS = (
-    "status",
-    *(metric.name for metric in RECORDED),
-    "qd_auc",
-    "qd_score_fraction",
-    *SECONDS,
-    COMPILE,
-    "wall_seconds",
-    "core_seconds",
-    "engine",
-    "workers",
-    "total_evaluations",
-    "elites_below_range",
-    "scale",
-)
-
-
-# The user's metrics that other code than the current one measured. Only a table with such runs has
-# the column.
-OTHER_CODE = "other_code"
-
-
 @dataclass(frozen=True)
 class Result:
     """A run's results at one budget.
@@ -326,12 +311,6 @@ def _result(
     if named := [name for name, of in others.items() if of[: position + 1].any()]:
         record[OTHER_CODE] = " ".join(named)
     return Result(record, thin_curve(table, position, metrics, workers))
-
-
-def column_names(plan: Plan) -> dict[str, str]:
-    """Returns the columns of the swept parameters in summary.csv; a taken name gets `swept_`."""
-    taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
-    return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
 
 
 def key_of(files: RunFiles, rows: list[Row], *, partial: bool, codes: Codes) -> list[Any]:
