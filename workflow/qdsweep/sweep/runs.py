@@ -257,7 +257,7 @@ def table_of_runs(
 
 
 def _arguments(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
-    """Returns the dotted path of each swept argument with the name of a column of ours."""
+    """Returns the dotted path of each swept argument that has the name of another column."""
     taken = [name for name in names if name in (SAMPLE, MEMBER, CHANGES, OF_SWEEPS)]
     paths = list(key_paths(Experiment, experiment.model_dump())) if taken else []
     return {name: dotted(resolve(name, paths, "its parts")) for name in taken}
