@@ -139,14 +139,37 @@ RECORDED = tuple(metric for metric in METRICS if metric.recorded)
 RANK = BY_NAME[NORM_QD_SCORE]
 # The return of a learner's current policy in greedy episodes. `obj_max` is that of the whole run.
 RETURN = BY_NAME["return"]
-# Columns of summary.csv and table.csv that are not metrics, in addition to seconds.
-NO_METRICS = frozenset(
-    (
-        *("id", "group", "status", "runs", "qd_score_fraction", "wall_seconds", "engine"),
-        *("workers", "total_evaluations", "elites_below_range", "scale", "n"),
-    )
+
+# The phases of an iteration; their times add up to its wall time.
+PHASES = ("ask", "evaluate", "tell", "reload")
+SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)
+# The time of compilation, 0 in a fork of the warm process: it counts for no phase. In files of
+# earlier releases it is part of ask and tell.
+COMPILE = "seconds_compile"
+# The time of the user's metrics; only where there are some.
+OWN_SECONDS = "seconds_metrics"
+
+# The columns of summary.csv between those that name a run and the user's metrics.
+RESULTS = (
+    "status",
+    *(metric.name for metric in RECORDED),
+    "qd_auc",
+    "qd_score_fraction",
+    *SECONDS,
+    COMPILE,
+    "wall_seconds",
+    "core_seconds",
+    "engine",
+    "workers",
+    "total_evaluations",
+    "elites_below_range",
+    "scale",
 )
-TAKEN = NO_METRICS | BY_NAME.keys() | {metric.column for metric in METRICS}
+# The user's metrics that other code than the current one measured. Only a table with such runs has
+# the column.
+OTHER_CODE = "other_code"
+# The horizontal axes of curves in addition to evaluations.
+PLACES = ("seconds", "steps", "core_seconds")
 
 
 def curves_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:

@@ -118,8 +118,6 @@ def test_a_metric_that_is_new_to_a_run_has_its_column_from_then_on(tmp_path):
 @pytest.mark.parametrize(
     ("metrics", "names"),
     [
-        (["own_ones:qd_score"], ["own_ones:qd_score"]),
-        ([{"function": "own_ones:limits", "name": "seconds_x"}], ["seconds_x"]),
         (["own_ones:limits", "other:limits"], ["limits"]),
         (["own_ones"], ["metrics.0", "'own_ones'"]),
         ([{"function": "own_ones:limits", "nam": "low"}], ["nam", "function", "name", "label"]),

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Seeds
 from qdsweep.errors import BadInput
+from qdsweep.records.archive import SEED
 
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
 # Name -> shape and type of a further value that an archive keeps with each elite. pyribs calls
 # them extra fields.
 Fields = dict[str, tuple[tuple[int, ...], Any]]
-SEED = "evaluation_seed"
 
 
 class Candidates(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
-from qdsweep.algorithms.base import SEED, Algorithm, Candidates
+from qdsweep.algorithms.base import Algorithm, Candidates
 from qdsweep.algorithms.own import part_of, takes_fields
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_domain, read_part
@@ -28,7 +28,7 @@ from qdsweep.domains.base import Domain, evaluated
 from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
 from qdsweep.metrics import ARCHIVE_METRICS
-from qdsweep.records.archive import archive_digest
+from qdsweep.records.archive import SEED, archive_digest
 
 ITERATIONS = 4
 # An iteration with more batches than this counts as endless.

@@ -25,7 +25,7 @@ from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, Row, read_plan, read_plan_data
 from qdsweep.records.sources import code_of_run
-from qdsweep.sweep.groups import UNGROUPED, encoding, values_of
+from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED, encoding, values_of
 from qdsweep.sweep.ids import identify
 from qdsweep.text import plural
 
@@ -253,17 +253,17 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
         },
     }
     _fill(groups, data["columns"])
-    for name in ("experiment", "sweep"):
+    for name in ("experiment", OF_SWEEPS):
         if len(Plan.of(data).groups) == len(groups):
             break
         if name in data["columns"]:
             continue
         data["columns"].insert(0, name)
         for group in groups:
-            value = " + ".join(group.sweeps) if name == "sweep" else group.title
+            value = " + ".join(group.sweeps) if name == OF_SWEEPS else group.title
             for row in group.rows:
                 row["values"][name] = value
-                if name == "sweep" and "imported" in row:
+                if name == OF_SWEEPS and "imported" in row:
                     row["imported"] = f"sweep {value}, {row['imported']}"
     figures = _figures(plans, Plan.of(data))
     return {**data, "rank": plans[0].rank.name, "figures": figures}

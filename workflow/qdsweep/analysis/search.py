@@ -11,6 +11,11 @@ from functools import cached_property
 from statistics import stdev
 from typing import Any, NamedTuple
 
+from qdsweep.analysis.columns import (
+    SEARCH_BEFORE,
+    SEARCH_BEHIND,
+    dotted_arguments,
+)
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
 from qdsweep.metrics import NORM_QD_SCORE, Metric
@@ -39,8 +44,6 @@ from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.text import common_decimals, duration, number, plural
 
-# Parts of a level's name.
-PARTS = ("batch", "bracket", "rung", "generation")
 _NOTHING = Decision([], [])
 
 
@@ -107,6 +110,8 @@ class Searched:
         metric: The metric that decides.
         called: Swept parameter -> its label in the report.
         drawn: Swept parameter -> its source, if it is drawn.
+        columns: Swept parameter -> its column in tables, where that is another name; see
+            `dotted_arguments`.
     """
 
     levels: tuple[Level, ...]
@@ -115,6 +120,7 @@ class Searched:
     metric: Metric
     called: Mapping[str, str] = field(default_factory=dict)
     drawn: Mapping[str, Drawn] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -164,6 +170,11 @@ class Searched:
     def name(self, swept: str) -> str:
         """Returns the label of a swept parameter."""
         return self.called.get(swept, swept.split(".")[-1])
+
+    def column(self, swept: str) -> str:
+        """Returns the column of a swept parameter in tables and the data of figures."""
+        taken = (*SEARCH_BEFORE, *SEARCH_BEHIND)
+        return self.columns.get(swept, f"swept_{swept}" if swept in taken else swept)
 
     @cached_property
     def _telling(self) -> list[str]:
@@ -299,7 +310,9 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
     except BadInput:  # the file of a `::::` source is gone
         drawn = []
     sources = {source.name: source for source in drawn}
-    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, sources)
+    columns, called = dotted_arguments(plan, sweep.results), plan.figures.names
+    called = {name: called.get(path, path) for name, path in columns.items()} | called
+    return Searched(levels, placed, plan.unit, plan.decider, called, sources, columns)
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from qdsweep.analysis.columns import tabled
 from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
@@ -212,7 +213,7 @@ def read_tables(sweep_dir: Path) -> Tables:
     remedy = maker_of(sweep_dir / "table.csv").first
     if sweep.path.is_dir():
         require(sweep.summary, remedy)
-    plan = read_plan(sweep)
+    plan = tabled(read_plan(sweep), sweep.results)
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
     shown = [metric for metric in plan.metrics if metric.label]

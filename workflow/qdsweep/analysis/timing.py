@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.selection import Tables
 from qdsweep.host.machine import BUSY
-from qdsweep.records.metrics import COMPILE, PHASES
+from qdsweep.metrics import COMPILE, PHASES
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import read_summary
 from qdsweep.text import plural

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from qdsweep.config.base import TARGET, Model
-from qdsweep.metrics import TAKEN, Metric
+from qdsweep.metrics import Metric
 
 
 class OwnMetric(Model):
@@ -56,11 +56,6 @@ def _check(metrics: list[str | OwnMetric]) -> list[str | OwnMetric]:
     columns: set[str] = set()
     for metric in own_metrics(metrics):
         name = metric.column
-        if name in TAKEN or name.startswith("seconds_"):
-            raise ValueError(
-                f"{metric.function} would be the column {name}, which tables have already: give it "
-                f'another name, {{function: "{metric.function}", name: my_{name}}}'
-            )
         if name in columns:
             raise ValueError(
                 f"two metrics would be the column {name}: give one of them another name, "

@@ -25,9 +25,7 @@ from qdsweep.domains.base import (
 from qdsweep.domains.experience import check_experience
 from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
-
-# Names that pyribs' archives and qdsweep reserve.
-_TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian", "evaluation_seed")
+from qdsweep.records.archive import TAKEN
 
 
 def make_plugin(plugin: Plugin) -> Domain:
@@ -85,6 +83,28 @@ def require_domain(domain: Any, target: str) -> None:
         raise BadInput(f"{target} is not a domain: {'; '.join(problems)}{hint}")
 
 
+def refuse_fields(domain: Domain, target: str) -> None:
+    """Refuses extra fields with the name of a result or array of qdsweep or pyribs.
+
+    A finished run of an earlier release may have some, so it is only asked of new ones.
+
+    Args:
+        domain: The domain.
+        target: Its name in the message.
+
+    Raises:
+        BadInput: The message lists the fields.
+    """
+    owners = dict.fromkeys(TAKEN, "archive.npz") | dict.fromkeys(Evaluation._fields, "Evaluation")
+    taken = [f"{name!r} is a name of {owners[name]}" for name in domain.fields if name in owners]
+    if taken:
+        raise BadInput(
+            f"{target}: fields: {', '.join(taken)}. Take another name, such as"
+            f" my_{next(name for name in domain.fields if name in owners)}, in `fields` and in"
+            " the result of evaluate"
+        )
+
+
 def _hint(kind: type, target: str) -> str:
     """Returns the remedy for a class that is a part of an algorithm; else nothing."""
     if not (hasattr(kind, "ask") or hasattr(kind, "add")):
@@ -118,8 +138,6 @@ def _faulty_entries(name: str, entries: dict[Any, Any]) -> Iterator[str]:
         if name == "measures" and not _is_range(value):
             order = "(lower, upper), two finite numbers in this order"
             yield f"measures: {key!r} = {value!r} is not {order}"
-        elif name == "fields" and key in _TAKEN:
-            yield f"fields: {key!r} is a name that qdsweep needs; take another one"
         elif name == "fields" and not isinstance(value, tuple):
             yield f"fields: {key!r} = {value!r} is not a shape, such as (3,), or () for a number"
 
@@ -208,6 +226,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     """
     name = type(domain).__name__
     require_domain(domain, name)
+    refuse_fields(domain, name)
     rng = np.random.default_rng(seed)
     x0 = np.asarray(getattr(domain, "x0", 0.0), dtype=np.float64)
     step = float(getattr(domain, "step", 1.0))

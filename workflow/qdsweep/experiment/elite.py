@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.algorithms.base import SEED, Arrays
+from qdsweep.algorithms.base import Arrays
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Floats, Seeds
 from qdsweep.domains.normalizer import context_of
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.records.archive import field_names
+from qdsweep.records.archive import SEED, field_names
 from qdsweep.records.history import read_history
 from qdsweep.records.paths import RunFiles
 

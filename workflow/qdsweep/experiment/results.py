@@ -2,7 +2,9 @@
 
 import platform
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from qdsweep.files import atomic
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import copy_rows
 from qdsweep.records.paths import RunDir, RunFiles
-from qdsweep.records.results import write_summary
+from qdsweep.records.results import Summary, write_summary
 from qdsweep.records.status import read_status
 from qdsweep.sweep.ids import run_id
 from qdsweep.versions import __version__, installed_versions, torch_build
@@ -32,7 +34,8 @@ def write_results(
     experiment: Experiment,
     domain: Domain,
     state: State,
-    about: dict[str, Any],
+    about: Summary,
+    own: Mapping[str, float | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Writes archive.npz and summary.json of a state, and returns the summary.
 
@@ -43,6 +46,7 @@ def write_results(
         domain: Its domain.
         state: The state, between two iterations.
         about: Further keys of summary.json: status, versions, engine, workers, attempts.
+        own: The values of the user's metrics.
     """
     archive = state.algorithm.archive
     rows = archive.rows()
@@ -51,12 +55,11 @@ def write_results(
     rows |= archive.geometry()
     with atomic(files.archive) as file:
         np.savez_compressed(file, **rows)  # type: ignore[arg-type]
-    metrics = measure(state)
-    del metrics["iteration"]
-    summary = {
-        "id": run,
-        "iterations": state.iterations,
-        **metrics,
+    first: Summary = {"id": run, "iterations": state.iterations}
+    # A user's algorithm may return further metrics.
+    ours = {*Summary.__annotations__, "iteration"}
+    metrics = {name: value for name, value in measure(state).items() if name not in ours}
+    others: Summary = {
         "failures": state.failures,
         "archive_digest": digest,
         "objectives_outside": count_outside(rows["objective"], domain.objective_range),
@@ -66,6 +69,7 @@ def write_results(
         "cpu_baseline": experiment.cpu_baseline,
         **about,
     }
+    summary = {**first, **metrics, **others, **own}
     write_summary(files, summary)
     return summary
 
@@ -134,7 +138,7 @@ def snapshot(run_dir: Path) -> Path | None:
     shutil.copyfile(files.config, target.config)
     copy_rows(files.metrics, target.metrics, state.iterations)
     status = read_status(files)
-    about = {
+    about: Summary = {
         "status": "partial",
         "versions": all_versions({}, status.engine),
         "engine": status.engine,

@@ -16,10 +16,13 @@ import psutil
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.config.cluster import Cluster
+from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.memory import require_memory_of
+from qdsweep.config.plugin import find_source
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.domains.plugin import refuse_fields
 from qdsweep.engines import make_engine
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Engine
@@ -45,9 +48,9 @@ from qdsweep.host.machine import Load, processor
 from qdsweep.host.process import image
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, StateDir
-from qdsweep.records.results import write_config
+from qdsweep.records.results import Summary, write_config
 from qdsweep.records.sources import identities, identity_in
-from qdsweep.records.status import read_status, write_status
+from qdsweep.records.status import StatusFile, read_status, write_status
 from qdsweep.sweep.ids import Identity
 from qdsweep.versions import installed_versions
 
@@ -108,6 +111,7 @@ def compute(
     run.state.unseal()
     if saved is None:
         log.info("a new run")
+        _refuse_fields(experiment, domain)
         try_changes(experiment, domain, run.centroids)
         algorithm = make_algorithm(experiment, domain, run.centroids)
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
@@ -148,6 +152,13 @@ def compute(
             )
         finally:
             engine.close()  # the last save then has the whole machine
+
+
+def _refuse_fields(experiment: Experiment, domain: Domain) -> None:
+    """Raises BadInput if a field of the user's domain has the name of a result of qdsweep."""
+    if isinstance(experiment.domain, Plugin):
+        target = experiment.domain.type
+        refuse_fields(domain, f"{find_source(target)}: domain.type = {target}")
 
 
 def _refuse_other_domain(header: dict[str, Any], domain: Domain, run: RunDir) -> None:
@@ -208,6 +219,7 @@ class Recorder:
                 "image": image(),
                 "started": now(),
                 "from": state.iterations,
+                **({"metrics": self.own.code} if self.own.code else {}),
             }
         )
         self.save_seconds = 0.0
@@ -317,23 +329,24 @@ class Recorder:
         self.status_at = time.monotonic()
         self.attempts[-1]["load"] = self.load.look()
         ((unit, amount),) = self.experiment.budget.items()
-        write_status(
-            self.files,
-            {
-                "id": self.identity.id,
-                "status": status,
-                "budget": {unit: amount},
-                **{key: value for key, value in self.row.items() if "seconds" not in key},
-                **({"own_metrics": self.own.columns} if self.own.columns else {}),
-                "eta_seconds": self.progress.eta(getattr(state, unit)),
-                "archive": self.archive,
-                "seconds": state.seconds,
-                "engine": self.engine.name,
-                "workers": self.engine.workers,
-                "updated": now(),
-                "attempts": self.attempts,
-            },
-        )
+        first: StatusFile = {
+            "id": self.identity.id,
+            "status": status,
+            "budget": {unit: amount},
+        }
+        reached = {key: value for key, value in self.row.items() if not key.startswith("seconds_")}
+        others: StatusFile = {
+            "eta_seconds": self.progress.eta(getattr(state, unit)),
+            "archive": self.archive,
+            "seconds": state.seconds,
+            "engine": self.engine.name,
+            "workers": self.engine.workers,
+            "updated": now(),
+            "attempts": self.attempts,
+        }
+        named = {"own_metrics": self.own.columns} if self.own.columns else {}
+        # The first ones again, because a user's algorithm may return metrics of any name.
+        write_status(self.files, {**first, **reached, **named, **others, **first})
 
     @contextmanager
     def attempt(self, state: State) -> Iterator[None]:
@@ -372,18 +385,20 @@ class Recorder:
     def _write_results(self, state: State) -> None:
         """Writes archive.npz and summary.json, and removes files that are no longer needed."""
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
-        about = {
+        about: Summary = {
             "status": "finished",
             "versions": all_versions(self.versions, self.engine.name),
             "image": image(),
             "engine": self.engine.name,
             "workers": self.engine.workers,
             "attempts": self.attempts,
-            **{name: self.row.get(name) for name in self.own.columns},
         }
+        if self.own.sources:
+            about["sources"] = self.own.sources
+        own = {name: self.row.get(name) for name in self.own.columns}
         self.history.finish()  # first, because with summary.json the run counts as finished
         summary = write_results(
-            self.files, self.identity.id, self.experiment, self.domain, state, about
+            self.files, self.identity.id, self.experiment, self.domain, state, about, own
         )
         count = summary["objectives_outside"]
         if any(count.values()):

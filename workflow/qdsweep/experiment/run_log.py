@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.host.clock import AWAKE
-from qdsweep.metrics import DRAWN
-from qdsweep.records.metrics import COMPILE, column_of, read_lines
+from qdsweep.metrics import COMPILE, DRAWN
+from qdsweep.records.metrics import column_of, read_lines
 from qdsweep.text import duration
 
 log = logging.getLogger("qdsweep")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.base import Algorithm
 from qdsweep.domains.base import Evaluation, Floats, Record, Seeds
 from qdsweep.engines.base import Batch
-from qdsweep.records.metrics import PHASES
+from qdsweep.metrics import PHASES
 
 
 @dataclass

@@ -16,6 +16,7 @@ from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import METRICS, Metric
 from qdsweep.planning.outlook import unfinished
+from qdsweep.records.metrics import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
@@ -90,9 +91,12 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
 def require_own_code(experiment: Experiment) -> None:
     """Refuses the user's code if its file is missing, is not Python, or lacks the named part.
 
+    Metrics with the name of a number of qdsweep are refused, too.
+
     Raises:
         BadInput: The message names the key, the file, and what the file has.
     """
+    refuse_taken(experiment.metrics)
     parts = {key: part.type for key, part in experiment.own_parts.items()}
     for number, metric in enumerate(own_metrics(experiment.metrics)):
         parts[f"metrics.{number}"] = metric.function
@@ -106,6 +110,12 @@ def require_own_code(experiment: Experiment) -> None:
 def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses names and citations of missing things, and arguments that the user's code lacks."""
     check_cited(sweep.settings.values())
+    for name in sweep.own_metrics.keys() & {*sweep.columns}:
+        function = sweep.own_metrics[name].function
+        raise BadInput(
+            f"metrics: {function}: {name} is a swept parameter. Give the metric another name:"
+            f' {{function: "{function}", name: my_{name}}}'
+        )
     seen: set[tuple[str, ...]] = set()
     file = f"experiment {settings.experiment}: " if isinstance(settings.experiment, str) else ""
     for experiment in sweep.settings.values():
@@ -113,7 +123,7 @@ def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
             require_memory_of(experiment, anywhere=True)  # jobs may run on other machines
         except BadInput as error:
             raise BadInput(f"{file}{error}") from None
-        if (code := tuple(experiment.own_code)) not in seen:
+        if (code := (*experiment.own_code, *_columns(experiment))) not in seen:
             require_own_code(experiment)
             seen.add(code)
         for key, part in experiment.own_parts.items():
@@ -121,6 +131,10 @@ def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
             if look not in seen:
                 refuse_unknown(part.type, key, part.arguments)
             seen.add(look)
+
+
+def _columns(experiment: Experiment) -> list[str]:
+    return [metric.column for metric in own_metrics(experiment.metrics)]
 
 
 def _check_values(settings: SweepFile, sweep: Sweep) -> None:

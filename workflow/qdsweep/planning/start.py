@@ -49,7 +49,7 @@ from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
 from qdsweep.records.search import Level, places_left, read_search_rows
-from qdsweep.records.sources import finder
+from qdsweep.records.sources import finder, sources_of
 from qdsweep.records.status import Status, is_too_short, read_status
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
@@ -167,7 +167,7 @@ class Start:
         """Files of a search that were edited, truncated or are of runs that were removed: why."""
         if self.search is None:
             return {}
-        return spoiled(self.settings.name, self.search, self.results)
+        return spoiled(self.settings.name, self.search, self.results, self.plan.get("sources", {}))
 
     @cached_property
     def finished(self) -> dict[str, Status]:
@@ -479,7 +479,9 @@ def plan_data(
 ) -> dict[str, Any]:
     """Returns a sweep as plain data, as in plan.json."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
-    plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
+    metrics = [metric.function for metric in sweep.own_metrics.values()]
+    measured = {"sources": sources_of(metrics)} if metrics else {}
+    plan = sweep.plan(**about, **settings.drawing, **settings.reporting, **measured)
     if search is None:
         return plan
     if settings.search and settings.search.pbt:

@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 from qdsweep.config.archives import GEOMETRY
 
 ROWS = ("solution", "objective", "measures")
+# The field with the evaluation seed of each elite.
+SEED = "evaluation_seed"
 # Arrays that describe cells, and pyribs' own thresholds, are no fields of an elite.
 _NOT_FIELDS = (*ROWS, "index", "threshold", *GEOMETRY)
+TAKEN = (*_NOT_FIELDS, SEED)
+"""The arrays that no domain may name a field after."""
 
 
 def archive_rows(elites: dict[str, NDArray[Any]], *, indexed: bool) -> dict[str, NDArray[Any]]:

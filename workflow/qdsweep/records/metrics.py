@@ -9,8 +9,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.config.own_metric import OwnMetric, own_metrics
+from qdsweep.config.sweep import TABLE_COLUMNS
+from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, Appended, atomic, damaged, read_csv
-from qdsweep.metrics import ARCHIVE_METRICS, RECORDED
+from qdsweep.metrics import (
+    ARCHIVE_METRICS,
+    COMPILE,
+    METRICS,
+    OTHER_CODE,
+    OWN_SECONDS,
+    PHASES,
+    PLACES,
+    RECORDED,
+    RESULTS,
+    SECONDS,
+)
+from qdsweep.records.results import Summary
+from qdsweep.records.status import StatusFile
 from qdsweep.records.sums import require_as_written
 
 if TYPE_CHECKING:
@@ -18,25 +34,52 @@ if TYPE_CHECKING:
 
 # The first release has them, and so every file; metrics that were declared since follow them.
 _FIRST = ("iteration", "evaluations", *ARCHIVE_METRICS)
-# The phases of an iteration; their times add up to its wall time.
-PHASES = ("ask", "evaluate", "tell", "reload")
-SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)
-# The time of compilation, 0 in a fork of the warm process: it counts for no phase. In files of
-# earlier releases it is part of ask and tell.
-COMPILE = "seconds_compile"
 COLUMNS = (
     *_FIRST,
     *(metric.name for metric in RECORDED if metric.name not in _FIRST),
     *SECONDS,
     COMPILE,
 )
-# The time of the user's metrics; only where there are some.
-OWN_SECONDS = "seconds_metrics"
 
 
 def column_of(unit: str) -> str:
     """Returns the column that counts a budget's unit."""
     return "iteration" if unit == "iterations" else unit
+
+
+def taken_names() -> dict[str, str]:
+    """Returns each name that no metric of the user may have, and the file that has it."""
+    columns = {
+        "summary.csv": (*RESULTS, OTHER_CODE, "id", "group"),
+        "table.csv": ("runs", *TABLE_COLUMNS, *(metric.column for metric in METRICS)),
+        "curves.csv": PLACES,
+        "metrics.csv": (*COLUMNS, OWN_SECONDS),
+        "status.json": StatusFile.__annotations__,
+        "summary.json": Summary.__annotations__,
+    }
+    return {name: file for file, names in columns.items() for name in names}
+
+
+def refuse_taken(metrics: Sequence[str | OwnMetric]) -> None:
+    """Refuses metrics with the name of a number of qdsweep.
+
+    Finished runs of an earlier release may have some, so it is only asked of a start.
+
+    Args:
+        metrics: The key of the experiment.
+
+    Raises:
+        BadInput: The message has the metric, the file with its name, and another name.
+    """
+    taken = taken_names()
+    for number, metric in enumerate(own_metrics(metrics)):
+        name = metric.column
+        if name in taken or name.startswith(SECONDS[0].removesuffix(PHASES[0])):
+            raise BadInput(
+                f"metrics.{number} = {metric.function}: {name} is a name of"
+                f" {taken.get(name, 'metrics.csv')}. Give the metric another name:"
+                f' {{function: "{metric.function}", name: my_{name}}}'
+            )
 
 
 class Metrics:

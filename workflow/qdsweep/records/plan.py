@@ -128,6 +128,7 @@ class Plan:
         candidates: Its settings that were known beforehand, each with `values` and `runs`.
         base: The experiment that is swept; settings that a search finds are composed of it.
         titles: Swept algorithm -> the title in its preset, where it has one.
+        sources: The code of the user's metrics at the last start; see `sources_of`.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Plan:
     candidates: Sequence[Mapping[str, Any]] = ()
     base: str | Mapping[str, Any] = ""
     titles: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -221,6 +223,7 @@ class Plan:
             candidates=data.get("candidates", ()),
             base=data.get("base", ""),
             titles=data.get("titles", {}),
+            sources=data.get("sources", {}),
         )
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from typing_extensions import TypedDict
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import name_now
@@ -17,6 +18,46 @@ from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, ANEW, atomic, require, write_json
 from qdsweep.records.paths import Results, RunFiles, StateDir
 from qdsweep.records.sums import read_checked, require_as_written
+
+
+class Summary(TypedDict, total=False):
+    """The keys of summary.json, next to the metrics of the end.
+
+    Attributes:
+        id: The run.
+        status: finished, or partial in a snapshot.
+        iterations: Finished iterations.
+        failures: Evaluations that failed and were scored.
+        archive_digest: The digest of archive.npz.
+        objectives_outside: Number of elites below and above the objective range.
+        archive: The geometry of the archive, and its domain.
+        step: The mutation scale of the domain.
+        timings: Seconds of each phase, and of all.
+        cpu_baseline: The key of the experiment.
+        versions: Library -> version.
+        image: The container image; None without one.
+        engine: The engine that evaluated the last iterations.
+        workers: Its workers.
+        attempts: The attempts at the run, the last one last.
+        sources: The code that the run used next to its plug-ins; see `sources_of`.
+    """
+
+    id: str
+    status: str
+    iterations: int
+    failures: int
+    archive_digest: str
+    objectives_outside: dict[str, int]
+    archive: dict[str, Any]
+    step: float
+    timings: dict[str, float]
+    cpu_baseline: str
+    versions: dict[str, str]
+    image: dict[str, Any] | None
+    engine: str
+    workers: int
+    attempts: list[dict[str, Any]]
+    sources: dict[str, str]
 
 
 def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:
@@ -37,8 +78,7 @@ def write_summary(files: RunFiles, summary: dict[str, Any]) -> None:
 
     Args:
         files: Where to.
-        summary: id, status, iterations, evaluations, metrics, digest and geometry of the archive,
-            the domain's step, timings, versions, engine, workers, attempts.
+        summary: `Summary`, and the metrics.
     """
     write_json(files.summary, summary)
 

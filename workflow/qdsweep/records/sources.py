@@ -14,11 +14,20 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+from typing_extensions import TypedDict
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import FORMER
-from qdsweep.config.plugin import find_source, needed_files, read_source, source_paths
+from qdsweep.config.plugin import (
+    find_source,
+    needed_files,
+    read_source,
+    source_hash,
+    source_paths,
+)
 from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import naming, temporary_name
@@ -28,6 +37,83 @@ from qdsweep.sweep.ids import Identity, identify, identify_seeds
 
 # Gives the source of a `module:Class`, at one time.
 Code = Callable[[str], bytes]
+
+
+def sources_of(targets: Iterable[str]) -> dict[str, str]:
+    """Returns the record `sources`: the code that a run uses and that its id does not cover.
+
+    Args:
+        targets: The `module:name` of that code.
+
+    Returns:
+        File, relative to the working directory, -> hash of its code (see `code_hash`). A module
+        that is elsewhere has its own name.
+
+    Raises:
+        BadInput: There is no such module, or it is not Python.
+    """
+    return {_source_name(target): source_hash(target) for target in targets}
+
+
+def _source_name(target: str) -> str:
+    source = find_source(target)
+    if source.is_relative_to(Path.cwd()):
+        return source.relative_to(Path.cwd()).as_posix()
+    return target.partition(":")[0]
+
+
+class Measured(TypedDict):
+    """The code of a metric, which each attempt at a run records under the metric's column.
+
+    Attributes:
+        function: Its `module:function`.
+        sha256: The hash of its module; see `source_hash`.
+    """
+
+    function: str
+    sha256: str
+
+
+def code_of_metrics(functions: Mapping[str, str]) -> dict[str, Measured]:
+    """Returns the current code of metrics.
+
+    Args:
+        functions: Column -> `module:function`.
+
+    Raises:
+        BadInput: There is no such module, or it is not Python.
+    """
+    return {
+        column: {"function": function, "sha256": source_hash(function)}
+        for column, function in functions.items()
+    }
+
+
+def measured_otherwise(
+    attempts: Iterable[Mapping[str, Any]], column: str, code: Measured, iterations: int
+) -> list[bool]:
+    """Returns in which iterations of a run other code than the given one measured a metric.
+
+    Args:
+        attempts: The attempts at the run. One of an earlier release has no record, and counts as
+            one with the given code.
+        column: The metric.
+        code: Its code.
+        iterations: Finished iterations of the run.
+
+    Returns:
+        A value for each iteration.
+    """
+    otherwise = [False] * iterations
+    for attempt in attempts:
+        recorded, start = attempt.get("metrics", {}).get(column, code), int(attempt.get("from", 0))
+        otherwise[start:] = [_identity(recorded) != _identity(code)] * (iterations - start)
+    return otherwise
+
+
+def _identity(code: Measured) -> tuple[str, str]:
+    """Returns the same for a function whose file has only moved."""
+    return code["function"].partition(":")[2], code["sha256"]
 
 
 def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:

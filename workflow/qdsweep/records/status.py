@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
@@ -70,6 +72,38 @@ class Status:
         return None if "how" in last else last.get("slurm_job")
 
 
+class StatusFile(TypedDict, total=False):
+    """The keys of status.json, next to the metrics of the last iteration.
+
+    Attributes:
+        id: The run.
+        status: finished, running, stopped or failed.
+        budget: The budget key and its amount.
+        iteration: The last finished iteration.
+        own_metrics: The names of the user's metrics.
+        eta_seconds: An estimate of the time that is left [s]; None where it is unknown.
+        archive: As in summary.json.
+        seconds: Seconds of each phase.
+        engine: The engine.
+        workers: Its workers.
+        updated: When the file was written.
+        attempts: The attempts at the run, the last one last.
+    """
+
+    id: str
+    status: str
+    budget: dict[str, int]
+    iteration: int
+    own_metrics: list[str]
+    eta_seconds: float | None
+    archive: dict[str, Any]
+    seconds: dict[str, float]
+    engine: str
+    workers: int
+    updated: str
+    attempts: list[dict[str, Any]]
+
+
 def read_status(state: StateDir) -> Status:
     """Reads the status of a run."""
     file = state.status
@@ -103,8 +137,7 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
 
     Args:
         state: The run's `state/`.
-        status: id, status, budget, iteration, metrics (the user's are named in `own_metrics`),
-            seconds of each phase, engine, workers, attempts and further details.
+        status: `StatusFile`, and the metrics.
     """
     write_json(state.status, status)
 

@@ -33,9 +33,9 @@ from qdsweep.host import process
 from qdsweep.host.lock import Lock
 from qdsweep.host.machine import BUSY
 from qdsweep.host.process import die_with_parent
+from qdsweep.metrics import SECONDS
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
-from qdsweep.records.metrics import SECONDS
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import common_decimals, mean_and_error, number, plural

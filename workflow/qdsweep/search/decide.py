@@ -29,8 +29,8 @@ from qdsweep.records.search import (
     write_decision,
     write_sealed,
 )
-from qdsweep.records.sources import finder
-from qdsweep.records.status import read_failure
+from qdsweep.records.sources import code_of_metrics, finder, measured_otherwise
+from qdsweep.records.status import read_attempts, read_failure
 from qdsweep.search.levels import promote
 from qdsweep.search.pbt import decide_generation
 from qdsweep.search.plan import SEED, compose_candidate
@@ -206,6 +206,7 @@ def take_place(
         "metric": plan.decider.name,
         "score": score,
         "failed": failed,
+        **({"sources": dict(plan.sources)} if plan.decider.function else {}),
     }
     write_sealed(marker_path(sweep, level.name, place, seed), marker)
     return 0
@@ -241,7 +242,8 @@ def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | Non
     """Returns a metric at a budget, with the sign by which larger is better; None if undefined.
 
     Raises:
-        BadInput: metrics.csv is missing or damaged, or ends before the budget.
+        BadInput: metrics.csv is missing or damaged, or ends before the budget; or other code than
+            the current one measured the value.
     """
     column = column_of(unit)
     about = read_json_if_whole(run.state.summary).get("archive", {})
@@ -250,8 +252,22 @@ def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | Non
     for row in csv.DictReader(read_lines(run.state.metrics)):
         if int(row[column]) >= budget:
             text = row.get(metric.name) or ""
+            if metric.function and text:
+                _require_current(run, metric, int(row["iteration"]))
             value = float(text) if text else math.nan
             return metric.sign * value if math.isfinite(value) else None
     raise BadInput(
         f"{run.state.metrics} ends before {budget} {unit}. Remove {run.path}, and start again"
     )
+
+
+def _require_current(run: RunDir, metric: Metric, iteration: int) -> None:
+    """Refuses a value of a user's metric that other code than the current one measured."""
+    code = code_of_metrics({metric.name: metric.function})[metric.name]
+    attempts = read_attempts(run.state.status)
+    if measured_otherwise(attempts, metric.name, code, iteration)[-1]:
+        raise BadInput(
+            f"{run.state.metrics}: other code than the current {metric.function} measured"
+            f" {metric.name}, so the search cannot rank by it. Restore that code, or remove"
+            f" {run.path}, and start again"
+        )

@@ -285,13 +285,16 @@ _EDITED = "it was edited or truncated"
 _LISTED = 3  # up to this number, rebuilt files are listed; more are counted
 
 
-def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
+def spoiled(
+    name: str, plan: SearchPlan, results: Results, code: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Returns the files of a search that must be rebuilt, and the reasons.
 
     Args:
         name: The sweep's name.
         plan: The plan of the search.
         results: The folder results/.
+        code: The current code of the user's metrics; see `sources_of`.
 
     Returns:
         Path -> reason.
@@ -306,18 +309,21 @@ def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
         for place, path in markers_in(sweep, level):
             is_known = level.kind == "known"
             candidate = plan.candidates[level.first + place] if is_known else None
-            if reason := _spoiled_by(path, candidate, results):
+            if reason := _spoiled_by(path, candidate, results, code):
                 reasons[str(path)] = reason
     return reasons
 
 
-def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Results) -> str:
+def _spoiled_by(
+    path: pathlib.Path, candidate: Candidate | None, results: Results, code: Mapping[str, str]
+) -> str:
     """Returns the reason why a marker must be rebuilt; empty if it is valid.
 
     Args:
         path: The marker.
         candidate: The candidate of its place, if it is known before the search starts.
         results: The folder results/.
+        code: The current code of the user's metrics.
     """
     try:
         marker = read_sealed(path)
@@ -325,6 +331,8 @@ def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Result
         return _EDITED
     if candidate is not None and (marker["values"], marker["runs"]) != candidate:
         return "the sweep now has other values, seeds or code"
+    if marker.get("sources", code) != code:
+        return f"the code of {marker['metric']} has changed"
     run = results.run(str(marker["run"]))
     budget = {str(marker["unit"]): int(marker["budget"])}
     gone = not run.summary.exists() or is_too_short(run, budget)

@@ -16,7 +16,7 @@ from qdsweep.config.experiment import BUDGET_NAMES
 from qdsweep.config.files import listed, nearest
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures
 from qdsweep.errors import BadInput
-from qdsweep.metrics import BY_NAME, NO_METRICS
+from qdsweep.metrics import RESULTS
 from qdsweep.sweep.drawn import SAMPLE
 
 MEMBER = "member"
@@ -24,6 +24,8 @@ MEMBER = "member"
 CHANGES = "changes"
 """The column with the values of its lineage since its start."""
 UNGROUPED = ("seed", SAMPLE, CHANGES)
+OF_SWEEPS = "sweep"
+"""The column with the names of sweeps, where several are compared."""
 SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
 
 
@@ -37,10 +39,12 @@ def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> 
         rows: The swept values of each row, as text.
     """
     varying = _varying(columns, rows)
+    # Without a population, it is an argument of the user's.
+    ungrouped = {*UNGROUPED} - ({CHANGES} if MEMBER not in columns else set())
     return [
         name
         for name in columns
-        if name not in UNGROUPED and (name not in BUDGET_NAMES or name in varying)
+        if name not in ungrouped and (name not in BUDGET_NAMES or name in varying)
     ]
 
 
@@ -382,7 +386,7 @@ def _distinct_names(columns: Iterable[str], names: Mapping[str, str]) -> None:
     taken: dict[str, str] = {}
     for column in columns:
         name = names.get(column, column)
-        if name != column and name in NO_METRICS | {*TABLE_COLUMNS, *BY_NAME}:
+        if name != column and name in {"id", "runs", *TABLE_COLUMNS, *RESULTS}:
             raise BadInput(
                 f"figures: names: {column!r} would have the name {name!r} of another column of "
                 "tables; write another name"

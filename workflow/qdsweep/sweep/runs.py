@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import SEEDS, Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.imported import ImportedRun
-from qdsweep.config.keys import column_of
+from qdsweep.config.keys import column_of, dotted, key_paths, resolve
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
+from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import Draw, Table, expand
+from qdsweep.sweep.groups import CHANGES, MEMBER, OF_SWEEPS
 from qdsweep.sweep.ids import run_id
+
+_Value = TypeVar("_Value")
 
 
 def remaining(
@@ -245,7 +249,22 @@ def table_of_runs(
         except BadInput as error:
             file = experiment if isinstance(experiment, str) else "experiment"
             raise BadInput(f"{f'{where}, of ' if keys else ''}{file}: {error}") from None
-    return Sweep(table.names, tuple(rows), dict(_longest(rows)), table.unpaired)
+    columns = {} if draw else _arguments(rows[0].experiment, table.names)
+    if columns:
+        rows = [replace(row, values=_renamed(row.values, columns)) for row in rows]
+    names = tuple(_renamed(dict.fromkeys(table.names), columns))
+    return Sweep(names, tuple(rows), dict(_longest(rows)), table.unpaired)
+
+
+def _arguments(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
+    """Returns the dotted path of each swept argument that has the name of another column."""
+    taken = [name for name in names if name in (SAMPLE, MEMBER, CHANGES, OF_SWEEPS)]
+    paths = list(key_paths(Experiment, experiment.model_dump())) if taken else []
+    return {name: dotted(resolve(name, paths, "its parts")) for name in taken}
+
+
+def _renamed(values: Mapping[str, _Value], names: Mapping[str, str]) -> dict[str, _Value]:
+    return {names.get(name, name): value for name, value in values.items()}
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:

@@ -8,11 +8,11 @@ from refusals import refused
 from small_runs import fresh
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.algorithms.base import SEED
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
+from qdsweep.records.archive import SEED
 
 TASK = {
     "domain": {"preset": "pendulum", "max_episode_steps": 20},

@@ -14,7 +14,7 @@ from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.analysis.timing import group_times, run_times
-from qdsweep.records.metrics import PHASES, SECONDS
+from qdsweep.metrics import PHASES, SECONDS
 
 COMPILATION = 5.0
 IN_ITERATIONS = 3 * 1.75 + 4.0

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from ribs.archives import ArrayStore
 
-from qdsweep.algorithms.base import SEED, Algorithm, Arrays, Candidates, archive_fields
+from qdsweep.algorithms.base import Algorithm, Arrays, Candidates, archive_fields
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.records.archive import SEED
 
 
 class ArchiveAlgorithm(Algorithm):

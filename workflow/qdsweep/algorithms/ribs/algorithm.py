@@ -11,7 +11,7 @@ from ribs.emitters import EmitterBase
 from ribs.emitters.opt import LMMAEvolutionStrategy
 from ribs.schedulers import BanditScheduler, Scheduler
 
-from qdsweep.algorithms.base import SEED, Algorithm, Candidates, archive_fields, spawn_seeds
+from qdsweep.algorithms.base import Algorithm, Candidates, archive_fields, spawn_seeds
 from qdsweep.algorithms.own import call_own, takes_fields
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
@@ -22,6 +22,7 @@ from qdsweep.config.emitters import EmitterKind
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
+from qdsweep.records.archive import SEED
 
 # If these keys are null in the config, the domain's natural mutation scale replaces them.
 _SCALES = ("sigma", "sigma0", "iso_sigma")

@@ -18,7 +18,8 @@ from qdsweep.analysis.search import read_search, read_states
 from qdsweep.config.requirements import require_packages
 from qdsweep.files import naming
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
-from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, read_lines
+from qdsweep.metrics import COMPILE, OWN_SECONDS, SECONDS
+from qdsweep.records.metrics import read_lines
 from qdsweep.records.paths import StateDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.status import read_attempts

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.columns import STATISTICS
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_parallel_lines
@@ -14,7 +15,7 @@ from qdsweep.analysis.figures.style import figure_width
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import compared_metric
 from qdsweep.metrics import Metric
-from qdsweep.sweep.groups import MEMBER, label_columns
+from qdsweep.sweep.groups import CHANGES, MEMBER, label_columns
 from qdsweep.text import TIMES, plural, short, short_number
 
 if TYPE_CHECKING:
@@ -95,12 +96,13 @@ def combinations(data: SweepData) -> list[Combinations]:
         values = {group: data.plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
         telling = label_columns(data.plan.columns, [values[group] for group in groups])
-        names = [name for name in telling if name != MEMBER and rows[name].nunique() > 1]
+        members = {MEMBER} if CHANGES in data.plan.columns else set()
+        names = [name for name in telling if name not in members and rows[name].nunique() > 1]
         if not names:
             continue
         score = compared_metric(data.rank, data.summary, groups)
-        statistics = table.loc[groups, [f"{score.column}_{part}" for part in ("mean", "se", "n")]]
-        statistics.columns = ["mean", "se", "n"]
+        statistics = table.loc[groups, [f"{score.column}_{part}" for part in STATISTICS]]
+        statistics.columns = list(STATISTICS)
         combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
         axes = [
             axis_of(name, list(dict.fromkeys(rows[name])), data.plan.figures.names.get(name))
@@ -297,7 +299,7 @@ def parallel_coordinates(
         f" colour show the final {combined.score.phrase}, mean over"
         f" {seeds_text(table['n'])}.{log_text(combined.axes)}{where}"
     )
-    data = combined.table[[*combined.names, "mean", "se", "n"]]
+    data = combined.table[[*combined.names, *STATISTICS]]
     return Drawn(name, section, "Parallel coordinates", caption, figure, data)
 
 

@@ -46,7 +46,8 @@ def search_tree(search: Searched) -> Drawn:
     from matplotlib.figure import Figure
 
     table = lineage(search)
-    every = [_axis(name, table[f"value_{name}"], search) for name in search.names]
+    columns = {name: f"value_{search.column(name)}" for name in search.names}
+    every = [_axis(name, table[column], search) for name, column in columns.items()]
     every = [axis for axis in every if len(axis.values) > 1]
     axes = every[:MOST_TRACES]
     width = figure_width(8)
@@ -96,7 +97,10 @@ def lineage(search: Searched) -> "pd.DataFrame":
             "took_over": trial.parent is not None and trial.parent != trial.place,
             "best": (trial.level.name, trial.place) in best,
             "score": np.nan if trial.score is None else search.shown(trial.score),
-            **{f"value_{name}": value_text(trial.values[name]) for name in search.names},
+            **{
+                f"value_{search.column(name)}": value_text(trial.values[name])
+                for name in search.names
+            },
         }
         for trial in search.placed
     ]
@@ -106,7 +110,7 @@ def lineage(search: Searched) -> "pd.DataFrame":
 def _axis(name: str, texts: Iterable[str], search: Searched) -> Axis:
     values = list(dict.fromkeys(texts))
     logged = name in search.drawn and search.drawn[name].kind.startswith("log")
-    return axis_of(name, values, search.called.get(name), logged=logged)
+    return axis_of(search.column(name), values, search.called.get(name), logged=logged)
 
 
 def _draw_tree(ax: "Axes", table: "pd.DataFrame", search: Searched) -> None:
@@ -176,6 +180,7 @@ def search_combinations(search: Searched) -> Combinations | None:
     if len(every) < 2 or len(texts) < 2:
         return None
     axes = [_axis(name, values, search) for name, values in texts.items()]
+    swept = {search.column(name): values for name, values in texts.items()}
     about = {
         "mean": [search.shown(trial.score or 0.0) for trial in every],
         "se": math.nan,
@@ -184,7 +189,7 @@ def search_combinations(search: Searched) -> Combinations | None:
         "budget": [trial.level.budget for trial in every],
         "why": [trial.why for trial in every],
     }
-    return Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
+    return Combinations("", axes, search.metric, pd.DataFrame({**swept, **about}))
 
 
 def stopped_early(search: Searched) -> set[str]:

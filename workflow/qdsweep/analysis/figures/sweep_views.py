@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.columns import STATISTICS
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import (
     MOST_TICKS,
@@ -117,7 +118,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
             f"Final {combined.score.phrase} over {axis.label}. Each dot is one combination of swept"
             f" values, mean over {seeds_text(points['n'])}. The other values vary, too."
         )
-    data = points[[axis.name, *others, "mean", "se", "n"]]
+    data = points[[axis.name, *others, *STATISTICS]]
     title = f"{combined.score.heading} over {axis.label}"
     return Drawn(name, SECTION, title, f"{caption}{log_text([axis])}{where}", figure, data)
 
@@ -148,13 +149,15 @@ def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
     bar = figure.colorbar(color_scale(limits), ax=axes[: len(pairs)], pad=0.02, aspect=25)
     bar.set_label(f"{combined.score.heading}, mean")
     bar.outline.set_visible(False)
-    cells = pd.concat(
+    data = pd.concat(
         [
-            means.assign(x_name=a.name, y_name=b.name).rename(columns={a.name: "x", b.name: "y"})
+            pd.DataFrame(
+                {"x_name": a.name, "x": means[a.name], "y_name": b.name, "y": means[b.name]}
+                | {part: means[part] for part in ("mean", "n")}
+            )
             for a, b, means in pairs
         ]
     )
-    data = cells[["x_name", "x", "y_name", "y", "mean", "n"]]
     count = len(combined.axes)
     over = ", over all values of the other parameters" if count > 2 else ""
     caption = (

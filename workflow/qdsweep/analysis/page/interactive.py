@@ -178,7 +178,7 @@ def _of_settings(search: Searched) -> list[Interactive]:
     pale = stopped_early(search)
 
     def label(row: dict[str, Any]) -> Label:
-        swept = [f"{search.name(name)} {row[name]}" for name in combined.names if row[name]]
+        swept = [f"{axis.label} {row[axis.name]}" for axis in combined.axes if row[axis.name]]
         so_far = f"after {row['budget']:,} {search.unit}"
         why = [row["why"]] if row["why"] else []
         return Label(f"setting {row['group']}", [*swept, *why, so_far], row["group"] in pale)

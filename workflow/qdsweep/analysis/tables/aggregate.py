@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.columns import column_names, tabled
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
@@ -24,12 +25,11 @@ from qdsweep.analysis.tables.groups import first_batches, first_policies, group_
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.runs import (
-    PLACES,
-    RESULTS,
+    Codes,
     Curve,
     Result,
-    column_names,
     common_grid,
+    current_code,
     key_of,
     read_results,
     result_index,
@@ -39,7 +39,7 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import atomic, write_csv
 from qdsweep.host.process import die_with_parent
-from qdsweep.metrics import RECORDED, Metric, curves_of
+from qdsweep.metrics import OTHER_CODE, PLACES, RECORDED, RESULTS, Metric, curves_of
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, Row, read_plan
 
@@ -74,7 +74,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         QdsweepError: A process that reads runs was killed.
     """
     sweep = SweepDir(sweep_dir)
-    plan = read_plan(sweep)
+    plan = tabled(read_plan(sweep), sweep.results)
     names = group_names(plan)
     _write_runs(plan, sweep.runs)
     results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
@@ -128,11 +128,12 @@ def read_runs(
     for row in plan.rows:
         rows_of.setdefault(row.run, []).append(row)
     files = {run: RunDir(runs_dir / run).results for run in rows_of}
+    codes = current_code(plan.own)
     results = result_index(sweep, plan.metrics).update(
         (run for run in rows_of if files[run].summary.exists()),
-        lambda run: key_of(files[run], rows_of[run], partial=partial),
+        lambda run: key_of(files[run], rows_of[run], partial=partial, codes=codes),
         lambda runs: _read_all(
-            [(files[run], rows_of[run]) for run in runs], partial, plan.metrics, cores
+            [(files[run], rows_of[run]) for run in runs], partial, plan.metrics, codes, cores
         ),
     )
     waiting = {run: iter(results_of_run) for run, results_of_run in results.items()}
@@ -140,13 +141,17 @@ def read_runs(
 
 
 def _read_all(
-    sources: Sequence[Source], partial: bool, metrics: tuple[Metric, ...], cores: int
+    sources: Sequence[Source],
+    partial: bool,
+    metrics: tuple[Metric, ...],
+    codes: Codes,
+    cores: int,
 ) -> Iterator[list[Result]]:
     """Yields the results of each run, and prints the progress to the terminal.
 
     The processes are no forks, because the lock of the stage has a thread.
     """
-    read = functools.partial(_read, partial, metrics)
+    read = functools.partial(_read, partial, metrics, codes)
     processes = min(cores, len(sources) // _SHARE)
     if processes < 2:
         yield from _announced(map(read, sources), len(sources))
@@ -168,8 +173,8 @@ def _begin(parent: int) -> None:
     die_with_parent(signal.SIGKILL, parent)
 
 
-def _read(partial: bool, metrics: tuple[Metric, ...], source: Source) -> list[Result]:
-    return read_results(*source, partial=partial, metrics=metrics)
+def _read(partial: bool, metrics: tuple[Metric, ...], codes: Codes, source: Source) -> list[Result]:
+    return read_results(*source, partial=partial, metrics=metrics, codes=codes)
 
 
 def _announced(results: Iterator[list[Result]], total: int) -> Iterator[list[Result]]:
@@ -188,7 +193,8 @@ def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     names = column_names(plan)
     # Every row has all columns, even one without results.
     own = (metric.name for metric in plan.own)
-    columns = [*names.values(), "id", *RESULTS, *own, "group"]
+    other = [OTHER_CODE] if any(OTHER_CODE in result.record for result in results) else []
+    columns = [*names.values(), "id", *RESULTS, *own, *other, "group"]
     records = []
     for row, result in zip(plan.rows, results, strict=True):
         swept = {names[name]: value for name, value in row.values.items()}
@@ -238,7 +244,7 @@ def _curves(
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)
             columns[f"{name}_se"] = standard_error(of_all[name])
         # Wall time since the start, without pauses between attempts [s].
-        for name in ("steps", "seconds", "core_seconds"):
+        for name in PLACES:
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)
         if by_seed:
             seeds = [{"group": group, "id": run, **values} for run, values in own.items()]

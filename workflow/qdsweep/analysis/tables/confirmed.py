@@ -92,10 +92,10 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     import pandas as pd
 
     sweep, tables = SweepDir(sweep_dir), read_tables(sweep_dir)
+    confirming = read_confirm(sweep)
     unseen: dict[str, list[dict[str, Any]]] = {}
-    for row in read_confirm(sweep):
-        result = _result(tables, row, runs_dir)
-        unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
+    for row in confirming:
+        unseen.setdefault(row["group"], []).append(_result(tables, row, runs_dir))
     records = []
     for scale, groups in tables.score_scales.items():
         metric = compared_metric(tables.rank, tables.summary, groups)
@@ -114,7 +114,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         scores = data[f"{seeds}_mean"] * [tables.metric(name).sign for name in data["metric"]]
         ranks = scores.groupby(data["scale"]).rank(ascending=False, method="min")
         data[f"{seeds}_rank"] = ranks.astype("Int64")
-    numbers = [run["seed"] for runs in unseen.values() for run in runs]
+    numbers = [int(row["values"]["seed"]) for row in confirming]
     plan = tables.plan
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]

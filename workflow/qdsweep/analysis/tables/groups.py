@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qdsweep.analysis.columns import STATISTICS, column_names
 from qdsweep.analysis.selection import (
     cells_of,
     compared_metric,
@@ -19,9 +20,8 @@ from qdsweep.analysis.statistics import (
     mean_error_count,
 )
 from qdsweep.analysis.tables.comparisons import compare, runs_of
-from qdsweep.analysis.tables.runs import column_names
 from qdsweep.config.files import listed
-from qdsweep.metrics import BY_NAME, RETURN, Metric, shown_metrics
+from qdsweep.metrics import BY_NAME, OTHER_CODE, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.text import common_decimals, mean_and_error, number, plural, with_interval
@@ -122,7 +122,7 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
         record["runs"] = len(runs)
         for metric in (shown.column for shown in shown_metrics(plan.metrics)):
             statistics = mean_error_count(runs[metric].to_numpy(float))
-            parts = (f"{metric}_{part}" for part in ("mean", "se", "n"))
+            parts = (f"{metric}_{part}" for part in STATISTICS)
             record |= zip(parts, statistics, strict=True)
         for metric in dict.fromkeys(m.column for m in plan.metrics if m.interval or m is plan.rank):
             scores = runs[metric].dropna().astype(float)
@@ -163,7 +163,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     is_best, is_tied = (any(metric in marked for metric, _ in of) for of in (best, tied))
     note = _note(partial, is_best, is_tied, counts)
     note += column_notes(chosen, columns, iqm, counts)
-    note += _own_note(plan.own, table, counts)
+    note += _own_note(plan.own, table, counts, summary)
     if plan.imported_groups:
         note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
     note += unequal_budgets(plan, table, score_scales) + elites_below_range(summary)
@@ -206,19 +206,43 @@ def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Pla
     return cells
 
 
-def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
+def _own_note(
+    own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series", summary: "pd.DataFrame"
+) -> str:
     """Returns for which metrics the smallest is the best, and which runs lack a value."""
     text = "".join(
         f" {metric.label}: the lowest mean is the best." for metric in own if metric.smaller
     )
+    runs = int(counts.sum())
     for metric in own:
-        measured, runs = int(table[f"{metric.column}_n"].sum()), int(counts.sum())
-        if measured < runs:
+        others = other_code(metric, summary)
+        empty = int(others[metric.name].isna().sum())
+        if len(others):
             text += (
-                f" {metric.label} has a value in {measured} of {runs} runs. Runs that were"
-                " finished before the metric was added are not computed again."
+                f" {metric.label}: other code than the current {metric.function} measured"
+                f" {len(others)} of {plural(runs, 'run')}. {empty} of these cells are empty, and"
+                f" {len(others) - empty} have the value of the final archive. To measure them"
+                " again, restore that code, or remove the folders of these runs below results/runs"
+                f" (column {OTHER_CODE} of summary.csv) and start the sweep again."
+            )
+        lacking = runs - empty - int(table[f"{metric.column}_n"].sum())
+        if lacking > 0:
+            text += (
+                f" {metric.label} has a value in {runs - empty - lacking} of {runs} runs. Runs that"
+                " were finished before the metric was added are not computed again."
             )
     return text
+
+
+def other_code(metric: Metric, summary: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns the runs of summary.csv of which other code has measured one of the user's metrics.
+
+    A run that is listed twice counts once.
+    """
+    if OTHER_CODE not in summary:
+        return summary[:0]
+    named = summary[OTHER_CODE].fillna("").str.split()
+    return summary[named.map(lambda names: metric.name in names)].drop_duplicates(["group", "id"])
 
 
 def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> str:

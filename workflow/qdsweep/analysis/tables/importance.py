@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from qdsweep.analysis.columns import dotted_arguments, tabled
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -154,6 +155,7 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
     search = read_search(sweep, plan)
+    columns = dotted_arguments(plan, sweep.results)
     parts = _at_budgets(search) if search else _at_end(sweep_dir, plan)
     records, remarks = [], []
     for heading, settings in parts:
@@ -174,9 +176,12 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
         if failed:
             remarks.append(f"{start}: the {failed} that failed count as the worst.")
         about = {"of": heading, "settings": len(computed), "best": best_of(len(computed))}
-        records += [{**about, **share._asdict()} for share in importances(sources, computed)]
+        records += [
+            {**about, **share._asdict(), "name": columns.get(share.name, share.name)}
+            for share in importances(sources, computed)
+        ]
     data = pd.DataFrame(records, columns=list(COLUMNS))
-    write_sheet(sweep.tables, _sheet(plan, data, remarks), data)
+    write_sheet(sweep.tables, _sheet(tabled(plan, sweep.results), data, remarks), data)
 
 
 def _at_budgets(search: Searched) -> Iterator[tuple[str, list[Scored]]]:

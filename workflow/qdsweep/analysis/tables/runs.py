@@ -1,5 +1,6 @@
 """One run's results at the budgets of a sweep's rows: its metrics, cut there and thinned."""
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,23 +12,33 @@ import numpy as np
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import Run
 from qdsweep.files import damaged
-from qdsweep.metrics import METRICS, NORM_QD_SCORE, RECORDED, Metric, curves_of
+from qdsweep.metrics import (
+    COMPILE,
+    METRICS,
+    NORM_QD_SCORE,
+    OTHER_CODE,
+    OWN_SECONDS,
+    PLACES,
+    RESULTS,
+    SECONDS,
+    Metric,
+    curves_of,
+)
 from qdsweep.records.index import Index, signatures
-from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, read_metrics
+from qdsweep.records.metrics import column_of, read_metrics
 from qdsweep.records.paths import RunFiles, SweepDir
-from qdsweep.records.plan import Plan, Row
+from qdsweep.records.plan import Row
 from qdsweep.records.results import read_summary
+from qdsweep.records.sources import Measured, code_of_metrics, measured_otherwise
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 POINTS = 500
-
-
-# The horizontal axes of curves in addition to evaluations.
-PLACES = ("seconds", "steps", "core_seconds")
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,20 @@ class Curve:
 Columns = dict[str, np.ndarray]
 
 
+# Name of a user's metric -> its current code; those whose file is gone are left out.
+Codes = dict[str, Measured]
+
+
+def current_code(metrics: Iterable[Metric]) -> Codes:
+    """Returns the current code of the user's metrics among these."""
+    codes: Codes = {}
+    for metric in metrics:
+        if metric.function:
+            with contextlib.suppress(BadInput):
+                codes |= code_of_metrics({metric.name: metric.function})
+    return codes
+
+
 def curve_metrics(
     files: RunFiles, archive_type: str, metrics: tuple[Metric, ...] = METRICS
 ) -> Columns:
@@ -78,6 +103,40 @@ def curve_metrics(
     for own in (metric.name for metric in metrics if metric.function):
         columns[own] = _numbers(table[own]) if own in table else empty
     return columns
+
+
+def clear_other_code(
+    run: Run, table: Columns, metrics: Iterable[Metric], codes: Codes
+) -> dict[str, np.ndarray]:
+    """Empties the cells of the user's metrics that other code than the current one measured.
+
+    The last one is measured again where the archive suffices.
+
+    Args:
+        run: The run.
+        table: Its metrics, of `curve_metrics`, which are changed.
+        metrics: Those of the sweep.
+        codes: Their current code.
+
+    Returns:
+        Name -> ``(n,)`` whether other code measured its cell, of the metrics with such cells.
+    """
+    cleared: dict[str, np.ndarray] = {}
+    for metric in (metric for metric in metrics if metric.name in codes):
+        values, code = table[metric.name], codes[metric.name]
+        attempts = run.summary.get("attempts", ())
+        others = np.array(measured_otherwise(attempts, metric.name, code, len(values)), bool)
+        others &= ~np.isnan(values)
+        if not others.any():
+            continue
+        cleared[metric.name] = others
+        table[metric.name] = np.where(others, np.nan, values)
+        if others[-1] and run.summary["iterations"] == table["iteration"][-1]:
+            from qdsweep.experiment.own_metrics import measure_archive
+
+            again = measure_archive(run, metric)
+            table[metric.name][-1] = math.nan if again is None else again
+    return cleared
 
 
 def _numbers(column: "pd.Series") -> np.ndarray:
@@ -159,30 +218,13 @@ def sources(files: RunFiles) -> tuple[Path, ...]:
     return files.summary, files.metrics, files.config
 
 
-RESULTS = (
-    "status",
-    *(metric.name for metric in RECORDED),
-    "qd_auc",
-    "qd_score_fraction",
-    *SECONDS,
-    COMPILE,
-    "wall_seconds",
-    "core_seconds",
-    "engine",
-    "workers",
-    "total_evaluations",
-    "elites_below_range",
-    "scale",
-)
-
-
 @dataclass(frozen=True)
 class Result:
     """A run's results at one budget.
 
     Attributes:
-        record: `RESULTS`, plain values; only a status, and what is known of the run, where the
-            budget is not reached.
+        record: `RESULTS`, and `OTHER_CODE` where it applies, plain values; only a status, and what
+            is known of the run, where the budget is not reached.
         curve: The way there; None where the budget is not reached.
     """
 
@@ -196,10 +238,16 @@ def read_results(
     *,
     partial: bool,
     metrics: tuple[Metric, ...] = METRICS,
+    codes: Codes | None = None,
 ) -> list[Result]:
     """Reads a run at the budget of each of its rows; where `partial`, at most as far as it is.
 
-    `metrics`: those of the sweep.
+    Args:
+        files: The run.
+        rows: The rows.
+        partial: Whether a run may be unfinished.
+        metrics: Those of the sweep.
+        codes: The code of the user's metrics whose values count; None: the current one.
 
     Raises:
         BadInput: A file of the run is missing or damaged.
@@ -220,12 +268,15 @@ def read_results(
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(files.summary, error) from error
     table = curve_metrics(files, summary["archive"]["type"], metrics)
-    return [_result(table, metrics, row, about, width, partial) for row in rows]
+    codes = current_code(metrics) if codes is None else codes
+    others = clear_other_code(Run(files.path), table, metrics, codes)
+    return [_result(table, metrics, others, row, about, width, partial) for row in rows]
 
 
 def _result(
     table: Columns,
     metrics: tuple[Metric, ...],
+    others: dict[str, np.ndarray],
     row: Row,
     about: dict[str, Any],
     width: float,
@@ -257,19 +308,15 @@ def _result(
         "wall_seconds": wall,
         "core_seconds": wall * workers,
     }
+    if named := [name for name, of in others.items() if of[: position + 1].any()]:
+        record[OTHER_CODE] = " ".join(named)
     return Result(record, thin_curve(table, position, metrics, workers))
 
 
-def column_names(plan: Plan) -> dict[str, str]:
-    """Returns the columns of the swept parameters in summary.csv; a taken name gets `swept_`."""
-    taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
-    return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
-
-
-def key_of(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Any]:
-    """Returns what the results of a run depend on: its files, the budgets, and `partial`."""
+def key_of(files: RunFiles, rows: list[Row], *, partial: bool, codes: Codes) -> list[Any]:
+    """Returns what the results of a run depend on: files, budgets, `partial`, code of metrics."""
     budgets = [[row.iterations, row.evaluations, row.steps] for row in rows]
-    return [partial, budgets, signatures(*sources(files))]
+    return [partial, budgets, signatures(*sources(files)), *([codes] if codes else [])]
 
 
 def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Result]]:

@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.analysis.columns import PARTS, SEARCH_BEFORE, SEARCH_BEHIND
 from qdsweep.analysis.search import (
-    PARTS,
     Placed,
     Searched,
     leader,
@@ -65,12 +65,6 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
 
 
 TABLES = ("search_levels", "search_settings", "importance")
-_BEFORE = ("level", *PARTS, "place", "setting")
-_BEHIND = (
-    *("seeds", "budget", "unit", "metric", "score", "rank", "went_on", "parent", "reason"),
-    *("why_stopped", "failed", "runs"),
-)
-TAKEN = frozenset((*_BEFORE, *_BEHIND))
 
 
 def write_search(sweep_dir: Path, runs_dir: Path) -> None:
@@ -98,8 +92,7 @@ def write_search(sweep_dir: Path, runs_dir: Path) -> None:
 def place_table(search: Searched) -> "pd.DataFrame":
     """Returns search.csv: a row for each trial of each level, in the order of the levels.
 
-    A swept parameter with the name of another column gets the prefix `swept_`. Scores are in the
-    metric's own sign and unit.
+    Scores are in the metric's own sign and unit.
     """
     import pandas as pd
 
@@ -108,32 +101,28 @@ def place_table(search: Searched) -> "pd.DataFrame":
     return table.astype(dict.fromkeys(whole, "Int64") | {"went_on": "boolean"})
 
 
-def column_of(name: str) -> str:
-    """Returns the column of a swept parameter in search.csv."""
-    return f"swept_{name}" if name in TAKEN else name
-
-
 def _record(placed: Placed, search: Searched) -> dict[str, Any]:
     level, parts, metric = placed.level, level_parts(placed.level.name), search.metric
-    swept = {column_of(name): value_text(placed.values[name]) for name in search.names}
+    swept = {search.column(name): value_text(placed.values[name]) for name in search.names}
+    before = (level.name, *map(parts.get, PARTS), placed.place, placed.setting)
+    behind = (
+        " ".join(level.seeds),
+        level.budget,
+        search.unit,
+        metric.name,
+        None if placed.score is None else metric.sign * placed.score,
+        placed.rank,
+        placed.went_on,
+        placed.parent,
+        placed.reason,
+        placed.why,
+        placed.failed,
+        " ".join(placed.runs.values()),
+    )
     return {
-        "level": level.name,
-        **{part: parts.get(part) for part in PARTS},
-        "place": placed.place,
-        "setting": placed.setting,
+        **dict(zip(SEARCH_BEFORE, before, strict=True)),
         **swept,
-        "seeds": " ".join(level.seeds),
-        "budget": level.budget,
-        "unit": search.unit,
-        "metric": metric.name,
-        "score": None if placed.score is None else metric.sign * placed.score,
-        "rank": placed.rank,
-        "went_on": placed.went_on,
-        "parent": placed.parent,
-        "reason": placed.reason,
-        "why_stopped": placed.why,
-        "failed": placed.failed,
-        "runs": " ".join(placed.runs.values()),
+        **dict(zip(SEARCH_BEHIND, behind, strict=True)),
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from qdsweep.analysis.columns import tabled
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.merged import Merged, merge
 from qdsweep.analysis.selection import score_scales_of
@@ -43,7 +44,7 @@ def compare_sweeps(results: Results, names: Sequence[str]) -> Compared:
         BadInput: See `merge`; or a file of a run is damaged.
     """
     merged = merge(results, names)
-    plan = Plan.of(merged.plan)
+    plan = tabled(Plan.of(merged.plan), results)
     sweep = results.comparison(plan.name)
     summary = summary_of(plan, read_runs(plan, sweep, results.runs))
     table, called = group_table(plan, summary), group_names(plan)

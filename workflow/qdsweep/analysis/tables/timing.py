@@ -9,7 +9,7 @@ from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.timing import OWN, TIMES, busy_note, group_times, run_times
-from qdsweep.records.metrics import PHASES
+from qdsweep.metrics import PHASES
 from qdsweep.records.paths import SweepDir
 from qdsweep.text import common_decimals, mean_and_error
 
