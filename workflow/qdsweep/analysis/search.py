@@ -34,7 +34,7 @@ from qdsweep.records.search import (
     seen_of,
 )
 from qdsweep.records.status import last_line
-from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
+from qdsweep.search.levels import GO_ON, count_candidates, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.text import common_decimals, duration, number, plural
@@ -126,6 +126,11 @@ class Searched:
         """The last trial of each setting; the best of the largest budget first."""
         furthest = {trial.setting: trial for trial in self.placed}
         return sorted(furthest.values(), key=_best_first)
+
+    @property
+    def count(self) -> int:
+        """The number of settings: also those to which members of a population changed."""
+        return max(len(self.last), count_candidates(self.levels))
 
     @property
     def finalists(self) -> list[Placed]:

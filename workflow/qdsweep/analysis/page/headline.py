@@ -8,7 +8,7 @@ from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.comparisons import compare, tasks
 from qdsweep.analysis.tables.groups import decimals_of, format_metric
 from qdsweep.metrics import Metric
-from qdsweep.search.levels import count_candidates, search_cost
+from qdsweep.search.levels import search_cost
 from qdsweep.text import (
     common_decimals,
     core_time,
@@ -39,9 +39,9 @@ def headline(data: SweepData) -> str:
         f" {number(done['evaluations'].sum())} evaluations,"
         f" {core_time(done['core_seconds'].sum())}."
     )
-    if plan.levels:
+    if data.search is not None:
         text += (
-            f" They are the finalists of a search among {count_candidates(plan.levels)} settings,"
+            f" They are the finalists of a search among {plural(data.search.count, 'setting')},"
             f" which used {number(search_cost(plan.levels))} {plan.unit} in all."
         )
     partial = int((data.summary["status"] == "partial").sum())
