@@ -269,8 +269,9 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
     parts = ", ".join(f"1/{1 / share:.0f}" for share in shares[:-1])
+    median = tables.median_text([filling.group for filling in shown])
     caption = (
-        f"The archive of each group's run with the median {tables.drawn.phrase} after {parts}"
+        f"The archive of each group's run with {median} after {parts}"
         " (rounded up) and all of its iterations, each iteration once. Colour: objective, in one"
         f" scale. Grey: no elite.{key_text(tables)}"
         f" The animation of a run has up to {FRAMES} such moments.{about}"

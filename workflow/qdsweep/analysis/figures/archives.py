@@ -124,8 +124,9 @@ def heatmaps(data: SweepData) -> Drawn:
         if len(chosen) > 1:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
+    groups = [row["group"] for row, _ in shown]
     caption = (
-        f"The archive of each group's run with the median {data.drawn.phrase}. {_EMPTY}"
+        f"The archive of each group's run with {data.median_text(groups)}. {_EMPTY}"
         f"{key_text(data)} Archives of the same domain, cells and QD-score offset have one colour"
         f" scale.{data.scale_text}{beyond_text(shown)}{shown_text(data, chosen)}"
     )
@@ -184,10 +185,11 @@ def overview(data: SweepData) -> Drawn:
     if pictured != data.best(groups, count):
         which = f"the best group of {count} algorithms"
     if facet and len(data.panels) > 1:
-        title += f", the facet with the highest mean {data.drawn.phrase} of its task"
+        title += f", the facet with the {data.rank.extreme} mean {data.ranked.phrase} of its task"
     caption = (
-        f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
-        f" {data.drawn.phrase}. {_EMPTY}{key_text(data)} Curves: {metric.label} over evaluations."
+        f"{title}.{scale} Maps: the archive of {which}, of the run with"
+        f" {data.median_text(pictured)}. {_EMPTY}{key_text(data)} Curves: {metric.label} over"
+        " evaluations."
         f"{data.lines_text(lines)} Budget: {_budgets(data, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )

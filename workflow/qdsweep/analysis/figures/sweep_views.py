@@ -119,7 +119,8 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
         )
     data = points[[axis.name, *others, "mean", "se", "n"]]
     title = f"{combined.score.heading} over {axis.label}"
-    return Drawn(name, SECTION, title, f"{caption}{log_text([axis])}{where}", figure, data)
+    caption += f"{combined.missing_text}{log_text([axis])}{where}"
+    return Drawn(name, SECTION, title, caption, figure, data)
 
 
 def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
@@ -159,7 +160,7 @@ def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
     over = ", over all values of the other parameters" if count > 2 else ""
     caption = (
         f"Mean final {combined.score.phrase} of pairs of swept values{over}. Each mean is over"
-        f" {seeds_text(data['n'], 'run')}.{where}"
+        f" {seeds_text(data['n'], 'run')}.{combined.missing_text}{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
         caption += " Grey: the pair is not in the sweep."

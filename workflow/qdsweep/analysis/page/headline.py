@@ -59,20 +59,30 @@ def headline(data: SweepData) -> str:
     others = {row.run for row in plan.rows if row.imported}
     if others:
         text += f" {plural(len(others), 'run')} {_are(len(others))} imported."
-    best = [data.best(groups, 1)[0] for groups in data.score_scales.values() if len(groups) > 1]
+    scales = _ranked(data)
+    best = [data.best(groups, 1)[0] for groups in scales.values()]
     if 0 < len(best) <= MAX_SCORE_SCALES:
         metric = _compared(data)
         texts = dict(zip(data.table["group"], format_metric(data.table, metric), strict=True))
         verb = "is that" if len(best) == 1 else "are those"
         means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} {means} {verb} of {scores}.{_tested(data, best)}"
+        text += f" The {data.rank.extreme} {means} {verb} of {scores}.{_tested(data, scales, best)}"
     text += _confirmed(data)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         best_objective = number(top["obj_max"], common_decimals(done["obj_max"], ()))
         text += f" The best objective of all runs is {best_objective} ({top['group']})."
     return text
+
+
+def _ranked(tables: Tables) -> dict[str, list[str]]:
+    """Returns the scales of several groups that have the metric that ranks, with these groups."""
+    scales = {
+        scale: [group for group in groups if tables.counts([group])[0]]
+        for scale, groups in tables.score_scales.items()
+    }
+    return {scale: groups for scale, groups in scales.items() if len(groups) > 1}
 
 
 def _have(count: int) -> str:
@@ -101,12 +111,11 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
 _TEST = "5 %, Welch's t-test with Holm's correction"
 
 
-def _tested(tables: Tables, best: list[str]) -> str:
+def _tested(tables: Tables, scales: dict[str, list[str]], best: list[str]) -> str:
     """Returns sentences on whether the best groups differ from the others of their scales.
 
-    `best`: the best group of each scale with several groups.
+    `best`: the best group of each of `scales`.
     """
-    scales = {name: groups for name, groups in tables.score_scales.items() if len(groups) > 1}
     counts = tables.counts([group for groups in scales.values() for group in groups])
     clear, close, untested, rivals = list[str](), list[str](), list[str](), list[str]()
     every = tasks(tables.rank, tables.summary, scales)

@@ -75,6 +75,7 @@ def parallel_coordinates(
     )
     if len(traces) < len(combined.table):
         caption += f" Shown: the best {len(traces)} of {plural(len(combined.table), what)}."
+    caption += combined.missing_text
     return (traces, _layout(described.axes)), caption
 
 

@@ -278,7 +278,7 @@ def _budget(data: SweepData) -> str:
     ]
     if len(asked) > 1 or (asked and len(amounts["evaluations"]) != 1):
         budget = f"{listed(asked, 'or')} ({budget})"
-    counts = data.counts(list(data.series))
+    counts = data.run_counts(list(data.series))
     few, many = min(counts), max(counts)
     repeats = plural(many, "run") if few == many else f"{few} to {plural(many, 'run')}"
     seeds = {row.values.get("seed", "") for row in rows} - {""}
