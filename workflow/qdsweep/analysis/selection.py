@@ -363,6 +363,13 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
     return text
 
 
+def others_text(groups: int) -> str:
+    """Returns a sentence on groups of scales that have no figure; empty if there are none."""
+    if not groups:
+        return ""
+    return f" Not shown: {plural(groups, 'group')} of another domain, archive or offset."
+
+
 def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
     """Returns the domain (of config.yaml), archive and QD-score offset of a run in words.
 

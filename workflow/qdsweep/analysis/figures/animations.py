@@ -35,7 +35,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.legend import COLORMAP, Mark
-from qdsweep.analysis.selection import Tables, read_tables, short_names
+from qdsweep.analysis.selection import Tables, others_text, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif
 from qdsweep.elites.rollout import rollout, slug
@@ -278,6 +278,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
+    caption += others_text(sum(map(len, list(tables.score_scales.values())[MAX_GROUPS:])))
     points = [
         filling.moment(iteration) for filling in shown for iteration in filling.iterations(FRAMES)
     ]

@@ -25,7 +25,7 @@ from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.legend import COLORMAP, COLORS, Marks
 from qdsweep.analysis.search import next_levels
-from qdsweep.analysis.selection import short_names
+from qdsweep.analysis.selection import others_text, short_names
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import listed, plural, short
 
@@ -49,11 +49,13 @@ def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
     if next_levels(data.plan.levels):
         return []
     views: list[Drawn | Omitted] = []
-    every = combinations(data)[:MAX_SCORE_SCALES]
+    every = combinations(data)
+    more = others_text(sum(len(combined.table) for combined in every[MAX_SCORE_SCALES:]))
+    every = every[:MAX_SCORE_SCALES]
     tasks = short_names([combined.scale for combined in every])
     for position, combined in enumerate(every):
         end = f"_{position + 1}" if position else ""
-        where = f" {combined.scale}." if len(data.score_scales) > 1 else ""
+        where = f" {combined.scale}.{more}" if len(data.score_scales) > 1 else ""
         drawn: list[Drawn | Omitted] = []
         if len(combined.axes) > 1:
             name = f"parallel_coordinates{end}"
