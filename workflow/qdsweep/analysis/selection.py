@@ -299,6 +299,12 @@ def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) ->
     return rank if defined else rank.always
 
 
+def largest_budgets(rows: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns the row of each run with its largest budget in the sweep, in the order of `rows`."""
+    ascending = rows.sort_values("evaluations", kind="stable", na_position="first")
+    return ascending.drop_duplicates("id", keep="last").sort_index()
+
+
 def cells_of(table: "pd.DataFrame") -> "pd.Series":
     """Returns the number of cells of each group's archive, of table.csv; nan without cells."""
     by_group = table.set_index("group")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.analysis.selection import Tables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.comparisons import compare, tasks
 from qdsweep.analysis.tables.groups import decimals_of, format_metric
@@ -29,7 +29,7 @@ MAX_RIVALS = 3  # groups that the best one is compared with, by name
 def headline(data: SweepData) -> str:
     """Returns the first sentences of the page."""
     plan = data.plan
-    done = data.with_results.drop_duplicates("id")
+    done = largest_budgets(data.with_results)
     swept = {name.split(".")[0] for name in plan.columns}
     several = swept & {"experiment", "domain"}  # the groups say which
     of = "" if several else f" of {data.called.labels.get(plan.experiment, plan.experiment)}"

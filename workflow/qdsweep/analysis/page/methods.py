@@ -10,7 +10,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
 from qdsweep.analysis.page.search import how_searched
-from qdsweep.analysis.selection import Tables, task_score
+from qdsweep.analysis.selection import Tables, largest_budgets, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import read_part
@@ -192,7 +192,7 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
     """
     others, runs = [row for row in data.plan.rows if row.imported], data.median_runs
     own = data.of(group for group in data.series if group not in data.plan.imported_groups)
-    done = own.with_results.drop_duplicates("id")
+    done = largest_budgets(own.with_results)
     summaries = read_summaries(own, done["id"])
     confirmed, corrected, seconds = "", "", 0.0
     confirming: list[dict[str, Any]] = []
@@ -216,11 +216,19 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
         *(confirmed, corrected, imported(others, data)),
         software(summaries + confirming, _libraries(runs)),
         hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
-        "The SHA-256 over the sorted ids and archive digests of the runs is"
-        f" {sweep_digest(summaries)}.",
+        _digest(own, summaries),
     ]
     text = " ".join(filter(None, sentences))
     return Methods(plain(text), latex(text) + "\n", bibtex(text))
+
+
+def _digest(tables: Tables, summaries: list[dict[str, Any]]) -> str:
+    """Returns a sentence with the digest; empty if a run went further than the tables."""
+    rows = largest_budgets(tables.with_results)
+    if (rows["total_evaluations"] > rows["evaluations"]).any():
+        return ""
+    digest = sweep_digest(summaries)
+    return f"The SHA-256 over the sorted ids and archive digests of the runs is {digest}."
 
 
 def _tasks(runs: dict[str, Run]) -> str:

@@ -25,6 +25,7 @@ from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import Interactive, interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods, read_summaries
 from qdsweep.analysis.page.search import search_section
+from qdsweep.analysis.selection import largest_budgets
 from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.comparisons import HEADINGS
@@ -382,10 +383,11 @@ def run_sheet(data: SweepData) -> Sheet:
 
 def thumbnails(data: SweepData) -> list[tuple[str, str, Picture]]:
     """Returns id, swept values and a small picture of the archive of each run that has one."""
-    pictures: dict[str, tuple[str, str, Picture]] = {}
-    for row in data.plan.rows:
+    pictures: list[tuple[str, str, Picture]] = []
+    for place in largest_budgets(data.summary.reset_index(drop=True)).index:
+        row = data.plan.rows[place]
         path = data.sweep.archives / f"{row.run}.png"
-        if row.run not in pictures and path.exists() and len(pictures) < MAX_THUMBNAILS:
+        if path.exists() and len(pictures) < MAX_THUMBNAILS:
             label = values_label(row.values, list(row.values), data.plan.figures.names)
-            pictures[row.run] = (row.run, label or row.group, thumbnail(path))
-    return list(pictures.values())
+            pictures.append((row.run, label or row.group, thumbnail(path)))
+    return pictures
