@@ -59,6 +59,8 @@ def headline(data: SweepData) -> str:
     others = {row.run for row in plan.rows if row.imported}
     if others:
         text += f" {plural(len(others), 'run')} {_are(len(others))} imported."
+    if done["obj_max"].isna().all():
+        return f"{text} All archives are empty."
     scales = _ranked(data)
     best = [data.best(groups, 1)[0] for groups in scales.values()]
     if 0 < len(best) <= MAX_SCORE_SCALES:
