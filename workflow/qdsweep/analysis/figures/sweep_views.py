@@ -90,11 +90,12 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     figure = Figure(figsize=(width, 3.4), layout="constrained")
     ax = figure.subplots()
     bars: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
-    for label, part in shown:
+    drawn: list[Any] = []
+    for _, part in shown:
         part = part.sort_values(axis.name)
         look = line_style(marks.along(part["group"].iloc[0], axis.name)) | bars
         look |= {"marker": look["marker"] or "o", "markevery": None}
-        ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), label=label, **look)
+        drawn.append(ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), **look))
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)
@@ -102,7 +103,8 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     ax.grid(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
-        figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7, handlelength=3)
+        look = {"loc": f"outside {place}", "fontsize": 8 if len(shown) <= 6 else 7}
+        figure.legend(drawn, [label for label, _ in shown], handlelength=3, **look)
     points = known
     if shown:
         points = points.loc[sorted(index for _, part in shown for index in part.index)]
