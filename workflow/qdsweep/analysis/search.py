@@ -304,7 +304,7 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
     except BadInput:  # the file of a `::::` source is gone
         drawn = []
     sources = {source.name: source for source in drawn}
-    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, sources)
+    return Searched(levels, placed, plan.unit, plan.decider, plan.names, sources)
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:

@@ -113,8 +113,7 @@ def combinations(data: SweepData) -> list[Combinations]:
         statistics.columns = ["mean", "se", "n"]
         combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
         axes = [
-            axis_of(name, list(dict.fromkeys(rows[name])), data.plan.figures.names.get(name))
-            for name in names
+            axis_of(name, list(dict.fromkeys(rows[name])), data.plan.names[name]) for name in names
         ]
         every.append(Combinations(scale, axes, score, combined, len(own) - len(groups)))
     return every

@@ -388,6 +388,6 @@ def thumbnails(data: SweepData) -> list[tuple[str, str, Picture]]:
         row = data.plan.rows[place]
         path = data.sweep.archives / f"{row.run}.png"
         if path.exists() and len(pictures) < MAX_THUMBNAILS:
-            label = values_label(row.values, list(row.values), data.plan.figures.names)
+            label = values_label(row.values, list(row.values), data.plan.names)
             pictures.append((row.run, label or row.group, thumbnail(path)))
     return pictures
