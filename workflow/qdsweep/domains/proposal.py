@@ -108,7 +108,7 @@ def _text(value: float) -> str:
 def _range(values: Floats) -> tuple[float, float]:
     """Returns a range with rounded ends that extends a tenth beyond the values on each side.
 
-    The ends have as many digits as keep them at least half of that apart from the values.
+    The ends have as many digits as keep them near that.
     """
     low, high = float(values.min()), float(values.max())
     margin = max(0.1 * (high - low) or 1.0, 2 * float(np.spacing(max(abs(low), abs(high)))))
@@ -116,7 +116,8 @@ def _range(values: Floats) -> tuple[float, float]:
     first, last = np.floor((low - margin) / unit) * unit, np.ceil((high + margin) / unit) * unit
     for digits in range(6, 17):
         ends = float(f"{first:.{digits}g}"), float(f"{last:.{digits}g}")
-        if ends[0] <= low - margin / 2 and high + margin / 2 <= ends[1]:
+        beyond = low - ends[0], ends[1] - high
+        if margin / 2 <= min(beyond) and max(beyond) <= 3 * margin:
             return ends
     return low - margin, high + margin
 
