@@ -144,7 +144,7 @@ def model_of(holder: str, experiment: Experiment) -> Any:
 
 
 def check_algorithm(runs: dict[str, Any], base: Experiment) -> None:
-    """Every value that differs is told together with all others, and nothing else is told."""
+    """Every value that differs is stated together with all others, and nothing else is stated."""
     configs = [run.config for run in runs.values()]
     (text,) = methods._algorithms(runs, {})
     text = rest = descriptions.plain(text)
@@ -174,7 +174,7 @@ def is_ignored(key: str, base: Experiment) -> bool:
 
 
 @pytest.mark.parametrize("name", presets("algorithms"))
-def test_what_is_swept_is_told_with_all_its_values(name):
+def test_what_is_swept_is_stated_with_all_its_values(name):
     base = with_algorithm(name)
     every = {path: options(base, path, of) for path, of in keys_of(base, "algorithm", *SIZES)}
     every = {path: values for path, values in every.items() if len(values) > 1}
@@ -198,7 +198,7 @@ HOMES = ("arm", "lp_sphere", "lunar_lander", "cartpole", "qd_hopper", "atari_pon
 
 
 @pytest.mark.parametrize("name", HOMES)
-def test_every_other_value_that_differs_is_told(name):
+def test_every_other_value_that_differs_is_stated(name):
     base = compose(name, source="test")
     parts = ("domain", "on_failure", "timeout", "cpu_baseline", "reload")
     for path, annotation in keys_of(base, *parts):

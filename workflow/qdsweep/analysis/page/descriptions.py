@@ -265,7 +265,7 @@ def _in_numbers(
 
 
 class Value(NamedTuple):
-    """A value in a text; a quiet one (0, false, null) is told only where it is swept."""
+    """A value in a text; a quiet one (0, false, null) is stated only where it is swept."""
 
     text: str
     is_quiet: bool = False
