@@ -7,7 +7,9 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 TIMES = "\u00d7"
 _MINUS = "\u2212"
@@ -101,7 +103,9 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-_FORMULA = re.compile(r"\$([^$]+)\$")
+_FORMULA = re.compile(r"(\$[^$]+\$)")
+# Matches the formulas of all texts; None where each pair of dollar signs is one.
+_known: ContextVar[re.Pattern[str] | None] = ContextVar("known", default=None)
 _SIGNS = {
     "times": "\u00d7",
     "pm": "±",
@@ -121,12 +125,41 @@ _LOW = dict(
 _HIGH = dict(zip("0123456789+-=()nix", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", strict=True))
 
 
+@contextmanager
+def formulas(labels: Iterable[str]) -> Iterator[None]:
+    """Takes only the formulas of some labels as formulas: any other dollar sign is one.
+
+    Args:
+        labels: The labels and names that the user has given to groups, values and parameters.
+    """
+    found = {part for label in labels for part in _pairs(label)[1::2]}
+    longest_first = sorted(map(re.escape, found), key=len, reverse=True)
+    token = _known.set(re.compile(f"({'|'.join(longest_first) or '(?!)'})"))
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+def split_formulas(text: str) -> list[str]:
+    """Returns the parts of a text: plain text and formulas take turns, plain text comes first."""
+    known = _known.get()
+    return _pairs(text) if known is None else known.split(text)
+
+
+def _pairs(text: str) -> list[str]:
+    return _FORMULA.split(text) if text.count("$") % 2 == 0 else [text]
+
+
 def plain(text: str) -> str:
     r"""Returns text with its formulas in plain letters: `$\sigma_0$` is σ₀.
 
     What Unicode has no letter for stays as it was written, without backslashes and braces.
     """
-    return _FORMULA.sub(lambda match: _set(match[1]), text) if text.count("$") > 1 else text
+    if "$" not in text:
+        return text
+    parts = split_formulas(text)
+    return "".join(_set(part[1:-1]) if n % 2 else part for n, part in enumerate(parts))
 
 
 def _set(formula: str) -> str:

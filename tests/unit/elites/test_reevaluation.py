@@ -33,6 +33,8 @@ from qdsweep.records.paths import RunDir
 from qdsweep.sweep.runs import Sweep
 
 SETTINGS = Reevaluate(times=8, seed=3)
+# No solution is good enough for it.
+EMPTY = {"type": "grid", "learning_rate": 0.1, "threshold_min": 1e9}
 KINDS = {
     "grid, result archive": {},
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
@@ -41,6 +43,7 @@ KINDS = {
     },
     "proximity": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
     "dns": {"algorithm": {"preset": "map_elites", "archive": {"type": "dns"}}},
+    "empty": {"algorithm": {"preset": "map_elites", "archive": EMPTY}},
 }
 
 

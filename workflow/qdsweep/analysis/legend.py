@@ -12,6 +12,7 @@ from qdsweep.sweep.groups import (
     MOST_DASHES,
     Encoding,
     Name,
+    brief_names,
     encoding,
     figure_names,
     is_scale,
@@ -178,7 +179,7 @@ def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
     firsts = {names[group].label: rows[0] for group, rows in plan.groups.items()}
     values = {label: row.values for label, row in firsts.items() if not row.imported}
     series = {name.label: name.series for name in names.values()}
-    figures = plan.figures.model_copy(update={"labels": plan.labels})
+    figures = plan.figures.model_copy(update={"labels": plan.labels, "names": plan.names})
     marks = Marks(shown, figures, plan.slots, values, {}, series)
     if not shown.lines:  # no name has a trait: a look for each line of a panel
         order = list(dict.fromkeys(series.values()))
@@ -201,7 +202,7 @@ class Called:
     Attributes:
         names: Group as in CSV tables -> group as a reader sees it, in the report's order.
         labels: Group, or swept value -> its label in the report.
-        swept: Last part of a swept parameter's name -> its label in the report.
+        swept: Name of a swept parameter in labels of groups -> its label in the report.
     """
 
     names: dict[str, Name]
@@ -275,12 +276,13 @@ def group_names(plan: Plan) -> Called:
     panels = encoding(figures, plan.columns, rows).facets
     others = (row for row in plan.rows if row.imported)
     names |= {row.group: _imported_name(row, panels, plan) for row in others}
-    swept = {name.split(".")[-1]: called for name, called in figures.names.items()}
+    brief = brief_names(plan.columns)
+    swept = {brief[name]: called for name, called in figures.names.items() if name in brief}
     return Called(names, plan.labels, swept)
 
 
 def _imported_name(row: Row, panels: Sequence[str], plan: Plan) -> Name:
     """Returns the name of imported runs: in a panel of their own where a value is not known."""
     values = {name: plan.labels.get(row.values[name], row.values[name]) for name in panels}
-    facet = values_label(values, panels, plan.figures.names) if all(values.values()) else ""
+    facet = values_label(values, panels, plan.names) if all(values.values()) else ""
     return Name(row.group, row.group, facet, None)

@@ -39,7 +39,7 @@ from qdsweep.records.search import (
     seen_of,
 )
 from qdsweep.records.status import last_line
-from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
+from qdsweep.search.levels import GO_ON, count_candidates, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.text import common_decimals, duration, number, plural
@@ -132,6 +132,11 @@ class Searched:
         """The last trial of each setting; the best of the largest budget first."""
         furthest = {trial.setting: trial for trial in self.placed}
         return sorted(furthest.values(), key=_best_first)
+
+    @property
+    def count(self) -> int:
+        """The number of settings: also those to which members of a population changed."""
+        return max(len(self.last), count_candidates(self.levels))
 
     @property
     def finalists(self) -> list[Placed]:
@@ -310,9 +315,9 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
     except BadInput:  # the file of a `::::` source is gone
         drawn = []
     sources = {source.name: source for source in drawn}
-    columns, called = dotted_arguments(plan, sweep.results), plan.figures.names
-    called = {name: called.get(path, path) for name, path in columns.items()} | called
-    return Searched(levels, placed, plan.unit, plan.decider, called, sources, columns)
+    columns, own = dotted_arguments(plan, sweep.results), plan.figures.names
+    dotted = {name: own.get(name, own.get(path, path)) for name, path in columns.items()}
+    return Searched(levels, placed, plan.unit, plan.decider, plan.names | dotted, sources, columns)
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:

@@ -12,7 +12,7 @@ from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require
-from qdsweep.metrics import METRICS, NORM_QD_SCORE, Metric, curves_of
+from qdsweep.metrics import BY_NAME, METRICS, NORM_QD_SCORE, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
@@ -65,6 +65,11 @@ class Tables:
     def drawn(self) -> Metric:
         """The metric whose curve shows how runs come to rank as they do."""
         return self.rank.drawn(has_cells=self._has_cells)
+
+    @property
+    def ranked(self) -> Metric:
+        """The metric that ranks, in the unit that figures of all its archives have."""
+        return self.drawn if self.rank.curve else self.rank
 
     @property
     def curve_metrics(self) -> list[Metric]:
@@ -153,10 +158,15 @@ class Tables:
         return {heading: self.marks.legend(groups) for heading, groups in shown.items()}
 
     def best(self, groups: list[str], limit: int) -> list[str]:
-        """Returns the `limit` groups with the best mean of the ranking metric, in order."""
-        scores = self.table.set_index("group")[f"{self.rank.always.column}_mean"]
-        sign = self.rank.sign
-        best = sorted(groups, key=lambda group: _last(-sign * scores[group]))[:limit]
+        """Returns the `limit` groups with the best mean of the ranking metric, in order.
+
+        Groups without that metric come after all others, by their QD score.
+        """
+        table = self.table.set_index("group")
+        scores = -self.rank.sign * table[f"{self.rank.always.column}_mean"]
+        others = -table["qd_score_mean"]
+        best = sorted(groups, key=lambda group: (_last(scores[group]), _last(others[group])))
+        best = best[:limit]
         return [group for group in groups if group in best]
 
     def drawn_curves(self, groups: list[str]) -> "pd.DataFrame":
@@ -181,24 +191,44 @@ class Tables:
         return self.best([group for group in groups if group in firsts], limit)
 
     def median_run(self, group: str) -> "pd.Series":
-        """Returns the row of the group's run with the (lower) median of the ranking metric."""
-        runs = self.with_results[self.with_results["group"] == group]
-        runs = runs.drop_duplicates("id").sort_values(self.rank.always.name, kind="stable")
+        """Returns the row of the group's run with the (lower) median of the ranking metric.
+
+        It is that of the QD score in a group without the metric; see `median_text`.
+        """
+        runs = self.with_results[self.with_results["group"] == group].drop_duplicates("id")
+        name = self.rank.always.name if self.counts([group])[0] else "qd_score"
+        runs = runs.dropna(subset=[name]).sort_values(name, kind="stable")
         return runs.iloc[(len(runs) - 1) // 2]
 
+    def median_text(self, groups: list[str]) -> str:
+        """Returns of what the runs that `median_run` chooses are the median, for a caption."""
+        has_it = [count > 0 for count in self.counts(groups)]
+        phrase, other = self.ranked.phrase, f"the median {BY_NAME['qd_score'].phrase}"
+        if not any(has_it):
+            return other
+        median = f"the median {'of the ' if phrase.startswith('mean ') else ''}{phrase}"
+        return median if all(has_it) else f"{median} (where a group has none: {other})"
+
     def counts(self, groups: list[str]) -> list[int]:
-        """Returns the number of runs behind the mean of each of `groups`."""
-        n = self.table.set_index("group")[f"{self.rank.always.column}_n"]
+        """Returns the number of runs behind the mean of each of `groups` in the ranking metric."""
+        return self._counts(self.rank.always, groups)
+
+    def run_counts(self, groups: list[str]) -> list[int]:
+        """Returns the number of runs of each of `groups` that have results."""
+        return self._counts(BY_NAME["qd_score"], groups)
+
+    def _counts(self, metric: Metric, groups: list[str]) -> list[int]:
+        n = self.table.set_index("group")[f"{metric.column}_n"]
         return [int(n[group]) for group in groups]
 
     def band_text(self, groups: list[str]) -> str:
         """Returns what the lines and bands of `groups` are."""
-        return band_text(self.counts(groups), self.band)
+        return band_text(self.run_counts(groups), self.band)
 
     def lines_text(self, groups: list[str]) -> str:
         """Returns the same as a sentence of a caption."""
         several = "" if len(groups) == 1 else "s"
-        has_band = max(self.counts(groups)) > 1 and self.band != "seeds"
+        has_band = max(self.run_counts(groups)) > 1 and self.band != "seeds"
         band = f" and band{several}" if has_band else ""
         return f" Line{several}{band}: {self.band_text(groups)}."
 
@@ -270,6 +300,12 @@ def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) ->
     return rank if defined else rank.always
 
 
+def largest_budgets(rows: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns the row of each run with its largest budget in the sweep, in the order of `rows`."""
+    ascending = rows.sort_values("evaluations", kind="stable", na_position="first")
+    return ascending.drop_duplicates("id", keep="last").sort_index()
+
+
 def cells_of(table: "pd.DataFrame") -> "pd.Series":
     """Returns the number of cells of each group's archive, of table.csv; nan without cells."""
     by_group = table.set_index("group")
@@ -321,15 +357,24 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
     for part, groups in shown.items():
         if len(groups) < len(known[part]):
             where = "" if len(known) == 1 else f" of {part}"
+            without = tables.counts(groups).count(0)
+            others = f"; {plural(without, 'group')} without one by the QD score" if without else ""
             text += (
                 f" Shown: the {len(groups)} of {len(known[part])} groups{where}"
-                f" with the {tables.rank.extreme} final mean {tables.rank.always.phrase}."
+                f" with the {tables.rank.extreme} final mean {tables.rank.always.phrase}{others}."
             )
     left_out = [len(groups) for part, groups in known.items() if part not in shown]
     if left_out:
         what = "facet" if any(tables.facets.values()) else "domain, archive or offset"
         text += f" Not shown: {plural(sum(left_out), 'group')} of another {what}."
     return text
+
+
+def others_text(groups: int) -> str:
+    """Returns a sentence on groups of scales that have no figure; empty if there are none."""
+    if not groups:
+        return ""
+    return f" Not shown: {plural(groups, 'group')} of another domain, archive or offset."
 
 
 def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, require, write_csv, write_text
-from qdsweep.text import formula_of, plain
+from qdsweep.text import formula_of, plain, split_formulas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,22 +156,26 @@ _MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
 
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _POWER = re.compile("(\u2212?[0-9.]+) \u00d7 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
-_FORMULA = re.compile("([$][^$]+[$]|\u2212?[0-9.]+ \u00d7 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 
 
 def escape_latex(text: str) -> str:
     """Returns text as LaTeX shows it; a formula of a label stays one, as in figures."""
-    parts = _FORMULA.split(text) if text.count("$") % 2 == 0 else [text]
-    for i, part in enumerate(parts):
-        power = _POWER.fullmatch(part)
-        if power:
-            value = power[1].replace("\u2212", "-")
-            parts[i] = rf"${value} \times 10^{{{power[2].translate(_RAISED)}}}$"
-        elif i % 2 == 0:
-            parts[i] = "".join(map(_latex, part))
-        else:
-            parts[i] = "".join(s if s.isascii() else f"{formula_of(s) or s} " for s in part)
-    return "".join(parts)
+    parts = split_formulas(text)
+    return "".join(_formula(part) if n % 2 else _text(part) for n, part in enumerate(parts))
+
+
+def _text(text: str) -> str:
+    parts, end = [], 0
+    for power in _POWER.finditer(text):
+        value, exponent = power[1].replace("\u2212", "-"), power[2].translate(_RAISED)
+        parts.append("".join(map(_latex, text[end : power.start()])))
+        parts.append(rf"${value} \times 10^{{{exponent}}}$")
+        end = power.end()
+    return "".join([*parts, *map(_latex, text[end:])])
+
+
+def _formula(formula: str) -> str:
+    return "".join(s if s.isascii() else f"{formula_of(s) or s} " for s in formula)
 
 
 def _latex(sign: str) -> str:

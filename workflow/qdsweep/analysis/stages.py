@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
-from qdsweep.files import await_listed, write_text
+from qdsweep.files import await_listed, read_json_if_whole, write_text
 from qdsweep.host.lock import Lock, Watch, describe, read_owner
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import damaged_files, is_withdrawn, sums_of, withdraw
+from qdsweep.text import formulas
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
@@ -134,7 +135,8 @@ class Stage:
                 path.unlink(missing_ok=True)  # cached pictures too
             withdraw(self._sums(sweep_dir))
             apply_baseline("avx2" if has_avx2() else "native")
-            self.load()(sweep_dir, runs_dir, **options)
+            with formulas(_labels_of(sweep_dir)):
+                self.load()(sweep_dir, runs_dir, **options)
             write_text(self._sums(sweep_dir), sums_of(sweep_dir, self._files(sweep_dir)))
 
     @contextmanager
@@ -359,6 +361,12 @@ def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path
         for name, paths in files.items()
         if paths or is_withdrawn(SweepDir(sweep_dir).sums(name))
     }
+
+
+def _labels_of(sweep_dir: Path) -> list[str]:
+    """Returns the labels and names in `figures` of a sweep file, which may have formulas."""
+    figures = read_json_if_whole(SweepDir(sweep_dir).plan).get("figures") or {}
+    return [*figures.get("labels", {}).values(), *figures.get("names", {}).values()]
 
 
 def _await_end(stages: Iterable[Stage], sweep: SweepDir, watch: Watch) -> None:

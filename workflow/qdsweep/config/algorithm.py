@@ -118,7 +118,7 @@ class Composition(AlgorithmConfig):
     @property
     def libraries(self) -> tuple[str, ...]:
         """What its archive computes with."""
-        return self.archive.packages
+        return self.archive.libraries
 
     @property
     def reported_archive(self) -> Archive:

@@ -46,6 +46,11 @@ class _ArchiveKind(Model):
         return self.cite
 
     @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that it computes with, in addition to those of every run."""
+        return self.packages
+
+    @property
     def rankers(self) -> tuple[str, ...]:
         """The rankers that it supports: those by improvement or random direction need cells."""
         by_cells = ("imp", "2imp", "rd", "2rd") if self.cells else ()
@@ -132,6 +137,11 @@ class CVTArchive(_Annealed):
     centroids_seed: int = Field(
         default=0, ge=0, description="seed of the centroids, the same for every run of a sweep"
     )
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """k-means is scikit-learn's."""
+        return ("scikit-learn",)
 
 
 class SlidingBoundariesArchive(_ArchiveKind):
@@ -220,6 +230,11 @@ class DensityArchive(_ArchiveKind):
         if method == "cnf":
             raise ValueError("cnf needs zuko, which is not a package of qdsweep. Use kde")
         return method
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What estimates the density."""
+        return ("scikit-learn",) if self.density_method == "kde_sklearn" else ()
 
     @property
     def rankers(self) -> tuple[str, ...]:

@@ -321,6 +321,9 @@ _MUJOCO = re.compile(
     "(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher"
     r"|Reacher|Swimmer|Walker2d)-v\d+"
 )
+# Those with Box2D's.
+_BOX2D = re.compile(r"(BipedalWalker|CarRacing|LunarLander).*-v\d+")
+_PHYSICS = ("box2d", "mujoco", "pybullet")
 
 
 class Wrapper(Model):
@@ -383,9 +386,21 @@ class Gymnasium(PolicyDomain):
     @property
     def libraries(self) -> tuple[str, ...]:
         """Gymnasium and its physics; of `module:Name-vN` also the module and what it requires."""
+        return tuple(dict.fromkeys((*self.own_libraries, *self._of_module)))
+
+    @property
+    def used_libraries(self) -> tuple[str, ...]:
+        """Gymnasium and the physics of this environment, and the module of `module:Name-vN`."""
+        engines = (("mujoco", _MUJOCO), ("box2d", _BOX2D))
+        physics = [name for name, environments in engines if environments.fullmatch(self.env)]
+        module, *needed = self._of_module or ("",)
+        further = (module, *(name for name in needed if name in _PHYSICS)) if module else ()
+        return tuple(dict.fromkeys(("gymnasium", *physics, *further)))
+
+    @property
+    def _of_module(self) -> tuple[str, ...]:
         module = self.env.rpartition(":")[0].partition(".")[0]
-        further = (module, *requirements(module)) if module else ()
-        return tuple(dict.fromkeys((*self.own_libraries, *further)))
+        return (module, *requirements(module)) if module else ()
 
     @property
     def own_parts(self) -> dict[str, Any]:

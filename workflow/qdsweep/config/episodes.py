@@ -232,6 +232,11 @@ class DomainConfig(Model):
         return self.own_libraries
 
     @property
+    def used_libraries(self) -> tuple[str, ...]:
+        """Those of `libraries` that its evaluations use, for the methods paragraph."""
+        return self.libraries
+
+    @property
     def packages(self) -> tuple[str, ...]:
         """What it needs that not every installation has, as `config.extras` takes it."""
         return ()

@@ -100,6 +100,11 @@ class Family(AlgorithmConfig):
     )
 
     @property
+    def libraries(self) -> tuple[str, ...]:
+        """What its archive computes with."""
+        return self.archive.libraries
+
+    @property
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers: those of `cite`, its own, the archive's."""
         return tuple(dict.fromkeys((*self.cite, *self.own_papers, *self.archive.papers)))

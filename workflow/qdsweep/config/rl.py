@@ -114,8 +114,8 @@ class ReinforcementLearning(Family):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """What the extra `rl` brings."""
-        return ("torch", "stable-baselines3")
+        """What the extra `rl` brings, and what its archive computes with."""
+        return ("torch", "stable-baselines3", *super().libraries)
 
     @property
     def needs_experience(self) -> bool:

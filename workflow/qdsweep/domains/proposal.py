@@ -79,10 +79,10 @@ def propose(env_id: str) -> Proposal:
         f"# Measures and ranges are those of {len(returns)} random policies: change them.",
         "type: gymnasium",
         f"env: {env_id}",
-        f"objective_range: [{low:g}, {high:g}]",
+        f"objective_range: [{_text(low)}, {_text(high)}]",
         "measures:",
         *(
-            f"  - {{{_keys(measure)}, range: [{ends[0]:g}, {ends[1]:g}]}}"
+            f"  - {{{_keys(measure)}, range: [{', '.join(map(_text, ends))}]}}"
             for measure, ends in chosen
         ),
     ]
@@ -90,7 +90,7 @@ def propose(env_id: str) -> Proposal:
         f"{len(returns)} random policies of {env_id} had returns from {min(returns):g} to "
         f"{max(returns):g}.",
         f"Of {len(tried)} measures, the policies differ most in:",
-        *(f"  {measure.label}: {ends[0]:g} to {ends[1]:g}" for measure, ends in chosen),
+        *(f"  {measure.label}: {' to '.join(map(_text, ends))}" for measure, ends in chosen),
     ]
     name = re.sub(r"[^a-z0-9]+", "_", env_id.rpartition(":")[2].lower()).strip("_")
     return Proposal(name, "\n".join(text) + "\n", lines)
@@ -101,13 +101,25 @@ def _keys(measure: Measure) -> str:
     return f"measure: {measure.measure}{component}"
 
 
+def _text(value: float) -> str:
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+
+
 def _range(values: Floats) -> tuple[float, float]:
-    """Returns a range with rounded ends that extends a tenth beyond the values on each side."""
+    """Returns a range with rounded ends that extends a tenth beyond the values on each side.
+
+    The ends have as many digits as keep them near that.
+    """
     low, high = float(values.min()), float(values.max())
-    margin = 0.1 * (high - low) or 1.0
+    margin = max(0.1 * (high - low) or 1.0, 2 * float(np.spacing(max(abs(low), abs(high)))))
     unit = 10.0 ** np.floor(np.log10(max(high - low, 1e-12)) - 1) if high > low else 1.0
-    ends = np.floor((low - margin) / unit) * unit, np.ceil((high + margin) / unit) * unit
-    return float(f"{ends[0]:.6g}"), float(f"{ends[1]:.6g}")
+    first, last = np.floor((low - margin) / unit) * unit, np.ceil((high + margin) / unit) * unit
+    for digits in range(6, 17):
+        ends = float(f"{first:.{digits}g}"), float(f"{last:.{digits}g}")
+        beyond = low - ends[0], ends[1] - high
+        if margin / 2 <= min(beyond) and max(beyond) <= 3 * margin:
+            return ends
+    return low - margin, high + margin
 
 
 def _most_different(values: Floats, env_id: str) -> tuple[int, int]:

@@ -70,7 +70,7 @@ class Samples:
     def by_repeat(self, times: int) -> tuple[Floats, Floats]:
         """Returns objectives ``(times, n)`` and measures ``(times, n, m)``."""
         shape = (times, len(self.objective) // times)
-        return self.objective.reshape(shape), self.measures.reshape(*shape, -1)
+        return self.objective.reshape(shape), self.measures.reshape(*shape, self.measures.shape[1])
 
     def put(self, rows: NDArray[np.int64], evaluation: Evaluation) -> None:
         """Stores the results of some rows."""

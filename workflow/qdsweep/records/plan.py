@@ -28,7 +28,14 @@ from qdsweep.records.results import write_configs
 from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sums import read_checked, require_as_written, sums_of
-from qdsweep.sweep.groups import figure_names, group_columns, group_labels, labels_of, slots_of
+from qdsweep.sweep.groups import (
+    brief_names,
+    figure_names,
+    group_columns,
+    group_labels,
+    labels_of,
+    slots_of,
+)
 
 _Setting = TypeVar("_Setting", bound=Model)
 
@@ -235,6 +242,11 @@ class Plan:
     def called(self, name: str) -> str:
         """Returns the name of a swept parameter in the report."""
         return self.figures.names.get(name, name)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Swept parameter -> its name in labels of groups."""
+        return {**brief_names(self.columns), **self.figures.names}
 
     @property
     def labels(self) -> dict[str, str]:

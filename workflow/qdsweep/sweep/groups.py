@@ -60,10 +60,27 @@ def group_labels(
         columns: The swept parameters.
         rows: The swept values of each row, as text.
         default: The name of the only group, if a sweep varies only its seed.
-        names: Swept parameter -> its displayed name, which replaces its last part.
+        names: Swept parameter -> its displayed name, which replaces that of `brief_names`.
     """
-    named = label_columns(columns, rows)
-    return [values_label(row, named, names) or default for row in rows]
+    named, called = label_columns(columns, rows), {**brief_names(columns), **names}
+    return [values_label(row, named, called) or default for row in rows]
+
+
+def brief_names(columns: Sequence[str]) -> dict[str, str]:
+    """Returns swept parameter -> its name in labels: its last part, or more if another has that.
+
+    The `sigma` of two groups of emitters are `emitters.0.sigma` and `emitters.1.sigma`.
+    """
+    brief = {}
+    for name in columns:
+        parts = name.split(".")
+        ends = [".".join(parts[-n:]) for n in range(1, len(parts)) if not parts[-n].isdecimal()]
+        others = [other for other in columns if other != name]
+        clear = (
+            end for end in ends if not any(f".{other}".endswith(f".{end}") for other in others)
+        )
+        brief[name] = next(clear, name)
+    return brief
 
 
 def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -293,7 +310,8 @@ def figure_names(
     _check_encode(figures, names)
     shown = encoding(figures, columns, rows)
     rest = [name for name in label_columns(columns, rows) if name not in shown.facets]
-    series = group_labels(rest, rows, default)
+    briefly = brief_names(columns)
+    series = group_labels(rest, rows, default, briefly)
     # A panel has one line per series. If there is only one series, the facet is its name.
     parted = bool(shown.facets) and len(set(series)) > 1
     series = series if parted else groups
@@ -306,8 +324,9 @@ def figure_names(
     own_labels = labels_of(figures, titles)
     called = [{name: own_labels.get(text, text) for name, text in row.items()} for row in rows]
     labels = group_labels(columns, called, default, figures.names)
-    short = group_labels(rest, called, default, figures.names) if parted else labels
-    facets = [values_label(row, shown.facets, figures.names) for row in called]
+    displayed = {**briefly, **figures.names}
+    short = group_labels(rest, called, default, displayed) if parted else labels
+    facets = [values_label(row, shown.facets, displayed) for row in called]
     by_group: dict[str, Name] = {}
     own: dict[str, str] = {}
     for position, (group, part) in enumerate(zip(groups, series, strict=True)):

@@ -1,13 +1,27 @@
 """Archives are shown at the budget of their row."""
 
+import base64
+import itertools
+import json
+import re
+import shutil
+import zlib
+
 import numpy as np
 import pytest
+from given import changed_plan
 from in_process import compute_sweep
 from looks import SWEEP, data_of, runs_of, texts
+from refusals import names_all
 from support import TINY
 
+from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.figures.archive_profile import reported_run
-from qdsweep.analysis.figures.archives import heatmaps
+from qdsweep.analysis.figures.archives import heatmaps, run_figure, run_pictures
+from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.page.methods import methods
+from qdsweep.analysis.page.report import thumbnails
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.experiment.load import load
 
 
@@ -51,3 +65,90 @@ def test_without_a_history_the_figure_says_so(sweep, snapshot):
     drawn = heatmaps(data_of(sweep))
     notes = {text for text in texts(drawn.figure) if " " in text}
     assert "\n".join([drawn.caption, *sorted(notes)]) == snapshot
+
+
+KINDS = "::: algorithm map_elites cma_mae cvt_map_elites sliding_boundaries ::: seed 1 2"
+
+
+@pytest.fixture(scope="module")
+def further(tmp_path_factory):
+    """A sweep at 4 iterations, whose runs another sweep took to 9."""
+    results = tmp_path_factory.mktemp("results")
+    longer = compute_sweep(results, TINY, f"{KINDS} ::: iterations 4 9", name="longer")
+    sweep = results / "sweeps/shorter"
+    shutil.copytree(longer, sweep)
+    with changed_plan(sweep) as plan:
+        plan["name"] = "shorter"
+        plan["columns"].remove("iterations")
+        plan["rows"] = [row for row in plan["rows"] if row["iterations"] == 4]
+        for row in plan["rows"]:
+            del row["values"]["iterations"]
+    aggregate(sweep, results / "runs")
+    return data_of(sweep), data_of(longer)
+
+
+def maps_of(data):
+    """The index of the maps in a report, and run -> evaluations and elites at its end."""
+    html = embedded(data).html
+    parts = dict(re.findall(r'id="explore/([^"]+)">([^<]*)<', html))
+    about = json.loads(base64.b64decode(parts["index"]))
+    names = {run["id"]: f"run/{run['place']}/{run['digest']}/0" for run in about["runs"]}
+    return about, {run: at_end(base64.b64decode(parts[name])) for run, name in names.items()}
+
+
+def at_end(packed):
+    """The evaluations of a packed run, and cell -> objective."""
+    content = np.frombuffer(zlib.decompress(packed), np.uint8)
+    frames, insertions = content[:8].view("<u4")
+    ends = 20 + 4 * np.cumsum([0, frames, frames, insertions, insertions])
+    parts = [content[a:b].reshape(4, -1).T.copy() for a, b in itertools.pairwise(ends)]
+    evaluations, _, cells, objective = (
+        part.view(kind).ravel()
+        for part, kind in zip(parts, ("<u4", "<u4", "<u4", "<f4"), strict=True)
+    )
+    held = zip(np.cumsum(cells, dtype=np.uint32).tolist(), objective.tolist(), strict=True)
+    return int(evaluations[-1]), dict(held)
+
+
+def test_maps_of_the_page_end_at_the_budget_of_the_table(further):
+    for data, iterations in zip(further, (4, 9), strict=True):
+        about, maps = maps_of(data)
+        rows = data.with_results[data.with_results["iteration"] == iterations]
+        beyond = set()
+        for _, row in rows.iterrows():
+            evaluations, held = maps[row["id"]]
+            run = reported_run(data.runs_dir, row)
+            if evaluations > row["evaluations"]:
+                beyond.add(row["id"])
+                continue
+            assert evaluations == row["evaluations"]
+            objective = run.arrays["objective"].astype(np.float32).tolist()
+            cells = (
+                range(len(objective)) if "sliding" in row["id"] else run.arrays["index"].tolist()
+            )
+            assert held == dict(zip(cells, objective, strict=True))
+        # Cells of sliding boundaries move, so only their end is known.
+        assert beyond == {run for run in rows["id"] if "sliding" in run and iterations == 4}
+        assert ("larger budget" in " ".join(about["notes"])) == bool(beyond)
+
+
+def test_pictures_of_runs_are_of_the_largest_budget_in_the_sweep(further):
+    for data, iterations in zip(further, (4, 9), strict=True):
+        run_pictures(data)
+        labels = {run: label for run, label, _ in thumbnails(data)}
+        assert len(labels) == data.summary["id"].nunique()
+        rows = data.with_results[data.with_results["iteration"] == iterations]
+        for _, row in rows[~rows["id"].str.contains("sliding")].iterrows():
+            assert labels[row["id"]].endswith("iterations 9") == (iterations == 9)
+            figure = run_figure(reported_run(data.runs_dir, row), (0.0, 1.0))
+            title = figure.axes[0].get_title()
+            names_all(title, f"{row['evaluations']:,} eval", f"{100 * row['coverage']:.1f} %")
+
+
+def test_texts_count_each_run_once_at_its_largest_budget(further):
+    shorter, longer = further
+    for data, iterations in ((shorter, 4), (longer, 9)):
+        rows = data.with_results[data.with_results["iteration"] == iterations]
+        names_all(headline(data), f"{rows['evaluations'].sum():,} evaluations")
+    assert "SHA-256" in methods(longer, set()).text
+    assert "SHA-256" not in methods(shorter, set()).text, "its digests are of larger budgets"

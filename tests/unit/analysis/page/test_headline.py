@@ -2,9 +2,12 @@
 
 from given import make_tables, without_decimals
 from looks import data_of
+from searching import grid, halving, population, searched
 
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import run_sheet
+from qdsweep.analysis.tables.search import place_table
+from qdsweep.text import plural
 
 HIGH, NEAR = [3.0, 3.1, 3.2, 3.3, 3.1], [3.0, 3.05, 3.2, 3.25, 3.1]
 LOW, LOWEST = [1.0, 1.1, 1.2, 1.3, 1.1], [0.1, 0.2, 0.3, 0.1, 0.4]
@@ -34,3 +37,13 @@ def test_the_best_objective_is_the_number_of_the_table_of_runs(tmp_path):
     place = sheet.columns.index("Best objective")
     best = max((row[place] for row in sheet.rows), key=lambda cell: cell.key)
     assert f" {best.text} (a)" in headline(data) and best.text == "259.5"
+
+
+def test_the_settings_of_a_search_are_those_of_its_table(tmp_path):
+    data = data_of(make_tables(tmp_path, {"a": HIGH, "b": LOW}))
+    members = [{"sigma0": 0.1 * (n + 1), "batch_size": 36} for n in range(9)]
+    for search in (searched(halving(), grid()), searched(population(), members)):
+        vars(data)["search"] = search
+        count = place_table(search)["setting"].nunique()
+        assert f" {plural(count, 'setting')}, " in headline(data)
+    assert count > len(members), "the population tried others on the way"

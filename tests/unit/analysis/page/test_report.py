@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 import yaml
-from in_process import compute_run
+from in_process import compute_run, compute_sweep, report_sweep
 from looks import data_of, runs_of
 from refusals import names_all
 from support import TINY
@@ -36,6 +36,40 @@ def test_what_the_page_says(main, snapshot):
     assert text_of(page) == snapshot
     headings = re.findall(r"<h[123][^>]*>([^<]+)<", page)
     assert len(headings) == len(set(headings))
+
+
+# No solution is good enough for these archives.
+UNREACHABLE = {"learning_rate": 0.1, "threshold_min": 1e9}
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank", "keys"),
+    [
+        ("grid", "norm_qd_score", {}),
+        ("cvt", "obj_max", {}),
+        ("grid", "qd_auc", {"archive": {"dims": [6]}, "num_measures": 1}),
+        ("grid", "coverage", {"archive": {"dims": [3, 2, 2]}, "num_measures": 3}),
+    ],
+)
+def test_a_sweep_of_empty_archives_has_a_report_that_says_so(tmp_path, kind, rank, keys):
+    domain = {"preset": "lp_sphere", "solution_dim": 6}
+    domain |= {"num_measures": keys.pop("num_measures", 2)}
+    archive = {"type": kind, **UNREACHABLE}
+    experiment = {**TINY, "domain": domain, **keys, "iterations": 2}
+    experiment["algorithm"] = {"preset": "map_elites", "archive": archive}
+    text = "::: mutation_scale 0.1 0.2 ::: batch_size 4 8 ::: seed 1 2"
+    sweep = report_sweep(compute_sweep(tmp_path, experiment, text, rank=rank))
+    page = text_of((sweep / "report.html").read_text())
+    assert "All archives are empty." in page and "highest mean" not in page
+
+
+def test_a_group_of_empty_archives_is_next_to_one_with_elites(tmp_path):
+    archive = {"type": "grid", "learning_rate": 0.1}
+    experiment = {**TINY, "algorithm": {"preset": "map_elites", "archive": archive}}
+    text = "::: threshold_min -1e9 1e9 ::: seed 1 2"
+    sweep = report_sweep(compute_sweep(tmp_path, experiment, text, rank="obj_max"))
+    page = text_of((sweep / "report.html").read_text())
+    assert "are empty" not in page and "best objective of all runs" in page
 
 
 def test_elites_below_the_objective_range_are_a_warning_at_the_table(invented, main, tmp_path):

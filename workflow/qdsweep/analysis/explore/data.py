@@ -14,7 +14,8 @@ regrouped (all first bytes, then all second ones, ...), which compresses far bet
 
 import base64
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from qdsweep.analysis.explore.live import LiveRun, open_run
 from qdsweep.analysis.explore.runs import Shown
+from qdsweep.analysis.figures.archive_profile import EarlierRun
 from qdsweep.analysis.figures.heatmap import Limits, color_limits
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import score_scale_of
@@ -37,7 +39,16 @@ THINNED = (None, 1024, 256, 128, 64, 32)
 BUDGET = 16_000_000
 
 
-def index(shown: Sequence[Shown], limits: Limits | None = None) -> dict[str, Any]:
+def opened(shown: Shown) -> Run:
+    """Returns a run of the page at its present end."""
+    return open_run(shown.path)
+
+
+def index(
+    shown: Sequence[Shown],
+    limits: Limits | None = None,
+    open_one: Callable[[Shown], Run] = opened,
+) -> dict[str, Any]:
     """Returns the spaces (archives that compare, which share a colour scale), and the runs.
 
     A run that cannot be shown has a key `problem` with the reason in words.
@@ -45,6 +56,7 @@ def index(shown: Sequence[Shown], limits: Limits | None = None) -> dict[str, Any
     Args:
         shown: The runs.
         limits: The objectives at the ends of the colours; None for those of the report's figures.
+        open_one: Opens a run.
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
@@ -55,7 +67,7 @@ def index(shown: Sequence[Shown], limits: Limits | None = None) -> dict[str, Any
     for wanted in shown:
         entry: dict[str, Any] = {"label": wanted.label, "color": to_hex(wanted.color)}
         try:
-            run = open_run(wanted.path)
+            run = open_one(wanted)
             title, space, objective = _space(run)
             entry |= {"id": run.path.name, "path": str(run.path), "digest": digest_of(run)}
             entry["live"] = isinstance(run, LiveRun)
@@ -113,8 +125,8 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
 
 def _read(run: Run, *names: str) -> list[NDArray[Any]]:
     """Reads arrays of the archive without the solutions."""
-    is_live = isinstance(run, LiveRun)
-    arrays = run.arrays if is_live else read_arrays(run.files.archive, *names)
+    at_end = not isinstance(run, LiveRun | EarlierRun)
+    arrays = read_arrays(run.files.archive, *names) if at_end else run.arrays
     return [arrays[name] for name in names]
 
 
@@ -145,6 +157,8 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
         evaluations = evaluations[known:]
     iterations = len(evaluations)
     elites = [run.cells, *_read(run, "measures")]
+    if isinstance(run, EarlierRun):  # the history has no measures
+        elites = [rows[:0] for rows in elites]
     for frames in THINNED:
         ends = np.arange(1, iterations + 1)
         if frames is not None:  # they are closest together at the start, where most happens
@@ -181,6 +195,11 @@ def _insertions(run: Run) -> tuple[History, NDArray[Any]]:
     """Returns the insertions of a run, and the evaluations after each iteration."""
     # Imported runs may have no evaluations.
     evaluations = np.nan_to_num(run.metrics["evaluations"].to_numpy(float)).astype(np.int64)
+    if isinstance(run, EarlierRun):
+        end = np.searchsorted(run.history.iteration, run.iteration, side="right")
+        names = ("iteration", "index", "objective")
+        cut = {name: getattr(run.history, name)[:end] for name in names}
+        return replace(run.history, **cut), evaluations[: run.iteration]
     history = run.history if isinstance(run, LiveRun) else read_history(run.files)
     if history is None:  # cells move, or there are none: only the end is known
         (objective,) = _read(run, "objective")

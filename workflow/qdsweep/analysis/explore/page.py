@@ -7,14 +7,19 @@ Its script is of four files of one theme. It asks for data by names. In a report
 import json
 from base64 import b64encode
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore.data import index, pack
-from qdsweep.analysis.explore.live import open_run
-from qdsweep.analysis.explore.runs import MOST, choose_runs
+from qdsweep.analysis.explore.live import LiveRun, open_run
+from qdsweep.analysis.explore.runs import MOST, Shown, choose_runs
+from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
+from qdsweep.experiment.load import Run
 from qdsweep.files import read_json
 from qdsweep.records.paths import SweepDir
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Most bytes of archives and of films in a report, and its most cells for more than six runs.
@@ -48,35 +53,56 @@ class Maps(NamedTuple):
 
 
 def embedded(data: SweepData) -> Maps:
-    """Returns the maps of a sweep's finished runs as a part of its report; empty without any."""
+    """Returns the maps of a sweep's finished runs as a part of its report; empty without any.
+
+    A run that went further is shown at the budget of its row, if its history reaches back to it.
+    """
+    rows = {(str(row["id"]), row["group"]): row for _, row in data.with_results.iterrows()}
+
+    def row_of(shown: Shown) -> "pd.Series | None":
+        return rows.get((shown.path.name, shown.group))
+
+    def at_budget(shown: Shown) -> Run:
+        run, row = open_run(shown.path), row_of(shown)
+        ends = row is None or isinstance(run, LiveRun)
+        return run if ends else reported_run(data.runs_dir, row)
+
     for most in (MOST, 6):
         chosen = choose_runs(data.sweep.results, [data.sweep.name], finished=most)
-        about = index(chosen.runs, data.plan.figures.color_range)
+        about = index(chosen.runs, data.plan.figures.color_range, at_budget)
         runs = [run for run in about["runs"] if "problem" not in run]
         if sum(about["spaces"][run["space"]]["cells"] for run in runs) <= CELLS:
             break
     if not runs:
         return Maps()
-    parts, sources = {}, {}
+    looks, parts, sources, drawn = {look.path.name: look for look in chosen.runs}, {}, {}, []
     for place, run in enumerate(runs):
-        path = Path(run["path"])
-        sources[path.name] = f"{place}/{run['digest']}"
-        run |= {"place": place, "path": path.name}  # a page that is sent has no paths
-        parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
+        name = Path(run["path"]).name
+        source, opened = f"{place}/{run['digest']}", at_budget(looks[name])
+        run |= {"place": place, "path": name}  # a page that is sent has no paths
+        parts[f"run/{source}/0"] = pack(opened, budget=ARCHIVES / len(runs))
+        drawn.append((row_of(looks[name]), opened))
+        if not isinstance(opened, EarlierRun):  # films are of final elites
+            sources[name] = source
     played = _films(data.sweep, sources)
-    lost = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
-    about |= {"title": chosen.title, "runs": runs, "notes": chosen.notes + lost}
+    notes = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
+    notes.append(beyond_text((row, run) for row, run in drawn if row is not None).strip())
+    about |= {"title": chosen.title, "runs": runs, "notes": [*chosen.notes, *filter(None, notes)]}
     about |= {"is_open": False, "sweeps": [], "films": list(played)}
     parts |= {name: file.read_bytes() for name, file in played.items()}
     parts["index"] = json.dumps(about).encode()
+    return Maps(_inline(parts), frozenset(f"{file.stem}.gif" for file in played.values()))
+
+
+def _inline(parts: dict[str, bytes]) -> str:
+    """Returns the page with its data, without the head of HTML."""
     inside = "\n".join(
         f'<script type="text/plain" id="explore/{name}">{b64encode(content).decode()}</script>'
         for name, content in parts.items()
     )
-    return Maps(
+    return (
         f'<style>{style()}</style><div class="screen"><div class="walk"></div></div>\n{inside}\n'
-        f'<script type="module">{script()}</script>',
-        frozenset(f"{file.stem}.gif" for file in played.values()),
+        f'<script type="module">{script()}</script>'
     )
 
 

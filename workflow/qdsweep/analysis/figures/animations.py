@@ -35,7 +35,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.legend import COLORMAP, Mark
-from qdsweep.analysis.selection import Tables, read_tables, short_names
+from qdsweep.analysis.selection import Tables, others_text, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif
 from qdsweep.elites.rollout import rollout, slug
@@ -269,14 +269,16 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
     parts = ", ".join(f"1/{1 / share:.0f}" for share in shares[:-1])
+    median = tables.median_text([filling.group for filling in shown])
     caption = (
-        f"The archive of each group's run with the median {tables.drawn.phrase} after {parts}"
+        f"The archive of each group's run with {median} after {parts}"
         " (rounded up) and all of its iterations, each iteration once. Colour: objective, in one"
         f" scale. Grey: no elite.{key_text(tables)}"
         f" The animation of a run has up to {FRAMES} such moments.{about}"
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
+    caption += others_text(sum(map(len, list(tables.score_scales.values())[MAX_GROUPS:])))
     points = [
         filling.moment(iteration) for filling in shown for iteration in filling.iterations(FRAMES)
     ]

@@ -3,11 +3,12 @@
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.curves import View
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archive_profile import (
+    EarlierRun,
     beyond_text,
     moment_text,
     objectives_of,
@@ -38,8 +39,8 @@ from qdsweep.analysis.figures.style import (
     style,
     wrap,
 )
-from qdsweep.analysis.selection import Tables, shown_text
-from qdsweep.experiment.load import Run, load
+from qdsweep.analysis.selection import Tables, largest_budgets, shown_text
+from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import RANK
 from qdsweep.text import number, short
@@ -62,19 +63,21 @@ Shown = list[tuple["pd.Series", Run]]
 
 
 def run_figure(run: Run, limits: Limits) -> "Figure":
-    """Returns the picture of one run's final archive."""
+    """Returns the picture of one run's archive, the final one or that at the sweep's budget."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5, 4), layout="constrained")
     ax = figure.subplots()
     draw_archive(ax, run, limits)
     add_color_bar(figure, [ax], [run.arrays["objective"]], limits)
-    summary = run.summary
-    coverage = summary.get("coverage")
+    moment: Any = run.summary
+    if isinstance(run, EarlierRun):
+        moment = run.metrics.iloc[run.iteration - 1]
+    coverage = moment.get("coverage")
     covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
-    score = score_text(summary["qd_score"], summary["archive"].get("cells"))
-    figure.suptitle(summary["id"], fontsize=9)
-    ax.set_title(f"{number(summary['evaluations'])} evaluations, {score}{covered}", **NOTE)
+    score = score_text(moment["qd_score"], run.summary["archive"].get("cells"))
+    figure.suptitle(run.summary["id"], fontsize=9)
+    ax.set_title(f"{number(moment['evaluations'])} evaluations, {score}{covered}", **NOTE)
     return figure
 
 
@@ -124,8 +127,9 @@ def heatmaps(data: SweepData) -> Drawn:
         if len(chosen) > 1:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
+    groups = [row["group"] for row, _ in shown]
     caption = (
-        f"The archive of each group's run with the median {data.drawn.phrase}. {_EMPTY}"
+        f"The archive of each group's run with {data.median_text(groups)}. {_EMPTY}"
         f"{key_text(data)} Archives of the same domain, cells and QD-score offset have one colour"
         f" scale.{data.scale_text}{beyond_text(shown)}{shown_text(data, chosen)}"
     )
@@ -184,10 +188,11 @@ def overview(data: SweepData) -> Drawn:
     if pictured != data.best(groups, count):
         which = f"the best group of {count} algorithms"
     if facet and len(data.panels) > 1:
-        title += f", the facet with the highest mean {data.drawn.phrase} of its task"
+        title += f", the facet with the {data.rank.extreme} mean {data.ranked.phrase} of its task"
     caption = (
-        f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
-        f" {data.drawn.phrase}. {_EMPTY}{key_text(data)} Curves: {metric.label} over evaluations."
+        f"{title}.{scale} Maps: the archive of {which}, of the run with"
+        f" {data.median_text(pictured)}. {_EMPTY}{key_text(data)} Curves: {metric.label} over"
+        " evaluations."
         f"{data.lines_text(lines)} Budget: {_budgets(data, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )
@@ -272,28 +277,35 @@ _STEADY = 0.05  # the share of a colour scale by which its ends may be off
 
 
 def run_pictures(data: SweepData) -> None:
-    """Draws `plots/archives/ID.png` of each run.
+    """Draws `plots/archives/ID.png` of each run at its largest budget in the sweep.
 
     Only those are drawn whose archive or colour scale has changed.
     """
     before, limits = _read(data.sweep.color_limits), {}
     shown: dict[str, tuple[Run, Limits]] = {}
     for scale, groups in data.score_scales.items():
-        rows = data.with_results
-        ids = rows.loc[rows["group"].isin(groups), "id"].unique()
-        runs = [load(data.run(run).results.path) for run in ids]
+        rows = data.with_results[data.with_results["group"].isin(groups)]
+        rows = largest_budgets(rows)
+        runs = {str(row["id"]): reported_run(data.runs_dir, row) for _, row in rows.iterrows()}
         if not runs:
             continue
-        now = _limits(data, runs)
+        now = _limits(data, list(runs.values()))
         chosen = data.plan.figures.color_range is not None
         limits[scale] = now if chosen else _steady(before.get(scale), now)
-        for run_id, run in zip(ids, runs, strict=True):
+        for run_id, run in runs.items():
             shown[f"{run_id}.png"] = run, limits[scale]
-    made_of = {name: f"{stamp(run.files.archive)} {ends}" for name, (run, ends) in shown.items()}
+    made_of = {
+        name: f"{stamp(run.files.archive)} {ends}{_cut_text(run)}"
+        for name, (run, ends) in shown.items()
+    }
     folder = data.sweep.archives
     keep(folder, data.sweep, made_of, lambda name: _draw(*shown[name], folder / name))
     remove_others(folder, shown)
     write_text(data.sweep.color_limits, json.dumps(limits) + "\n")
+
+
+def _cut_text(run: Run) -> str:
+    return f" at {run.iteration}" if isinstance(run, EarlierRun) else ""
 
 
 def _read(path: Path) -> dict[str, Limits]:

@@ -70,12 +70,21 @@ class Combinations:
         score: The metric that ranks.
         table: A row for each combination: the values as text under their names, mean, se
             (standard error over seeds) and n of the score, and `group`.
+        missing: How many further combinations have no score.
     """
 
     scale: str
     axes: list[Axis]
     score: Metric
     table: "pd.DataFrame"
+    missing: int = 0
+
+    @property
+    def missing_text(self) -> str:
+        """A sentence on combinations without a score; empty where all have one."""
+        if not self.missing:
+            return ""
+        return f" Not shown: {plural(self.missing, 'combination')} without {self.score.phrase}."
 
     @property
     def names(self) -> list[str]:
@@ -90,7 +99,9 @@ def combinations(data: SweepData) -> list[Combinations]:
     every = []
     table = data.table.set_index("group")
     for scale, groups in data.score_scales.items():
-        groups = [group for group in groups if group not in data.plan.imported_groups]
+        own = [group for group in groups if group not in data.plan.imported_groups]
+        score = compared_metric(data.rank, data.summary, own)
+        groups = [group for group in own if table[f"{score.column}_n"][group]]
         if not groups:
             continue
         values = {group: data.plan.groups[group][0].values for group in groups}
@@ -100,15 +111,13 @@ def combinations(data: SweepData) -> list[Combinations]:
         names = [name for name in telling if name not in members and rows[name].nunique() > 1]
         if not names:
             continue
-        score = compared_metric(data.rank, data.summary, groups)
         statistics = table.loc[groups, [f"{score.column}_{part}" for part in STATISTICS]]
         statistics.columns = list(STATISTICS)
         combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
         axes = [
-            axis_of(name, list(dict.fromkeys(rows[name])), data.plan.figures.names.get(name))
-            for name in names
+            axis_of(name, list(dict.fromkeys(rows[name])), data.plan.names[name]) for name in names
         ]
-        every.append(Combinations(scale, axes, score, combined))
+        every.append(Combinations(scale, axes, score, combined, len(own) - len(groups)))
     return every
 
 
@@ -297,7 +306,7 @@ def parallel_coordinates(
     caption = (
         f"Each line is one of {plural(len(table), 'combination')} of swept values. Its end and"
         f" colour show the final {combined.score.phrase}, mean over"
-        f" {seeds_text(table['n'])}.{log_text(combined.axes)}{where}"
+        f" {seeds_text(table['n'])}.{combined.missing_text}{log_text(combined.axes)}{where}"
     )
     data = combined.table[[*combined.names, *STATISTICS]]
     return Drawn(name, section, "Parallel coordinates", caption, figure, data)

@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.selection import Tables, domain_name
+from qdsweep.analysis.selection import Tables, domain_name, others_text
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import BY_NAME, RANK
 from qdsweep.text import TIMES, plural, short
@@ -30,13 +30,16 @@ Geometry = tuple[tuple[int, ...], tuple[tuple[float, float], ...]]
 
 
 class Family(NamedTuple):
-    """Groups whose archives differ, but not their domain and QD-score offset.
+    """Groups whose archives differ, but not their task and QD-score offset.
 
-    `abouts`: `archive` of summary.json, one of each of their score scales.
+    `task`: what else must be equal, as `_task` returns it. `abouts`: `archive` of summary.json, one
+    of each of their score scales.
     """
 
     domain: str
     offset: float
+    measure_dim: int
+    task: tuple[Any, ...] | None
     groups: list[str]
     abouts: list[dict[str, Any]]
 
@@ -49,7 +52,8 @@ def common_archives(data: SweepData) -> list[Drawn]:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    families = _families(data)[:MAX_FAMILIES]
+    every = _families(data)
+    families = every[:MAX_FAMILIES]
     if not families:
         return []
     parts, titles, notes, geometries = [], [], [], []
@@ -59,6 +63,8 @@ def common_archives(data: SweepData) -> list[Drawn]:
         parts.append(scores)
         geometries.append(geometry)
         titles.append(_title(family, geometry))
+        if len(scores) > MAX_GROUPS:
+            note += f" Shown: the {MAX_GROUPS} of {len(scores)} groups with the highest QD score."
         notes.append(f"{titles[-1]}.{note}")
     width = figure_width(9)
     shown = [part.nlargest(MAX_GROUPS, "qd_score_mean").sort_index() for part in parts]
@@ -78,6 +84,7 @@ def common_archives(data: SweepData) -> list[Drawn]:
         "QD score per cell and coverage of all elites in a common grid archive, so that archives"
         " with different cells are comparable. For each measure it has the coarsest cells over the"
         f" union of the ranges: {' '.join(notes)} Dots and bars: mean ± standard error over seeds."
+        f"{others_text(sum(len(family.groups) for family in every[MAX_FAMILIES:]))}"
     )
     points = pd.concat(parts, ignore_index=True)
     title = "Archives of different cells, re-binned"
@@ -119,20 +126,38 @@ def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
 
 def _families(data: SweepData) -> list[Family]:
     """Returns the families of two or more score scales that differ only in their archives."""
-    families: dict[tuple[str, float, int], Family] = {}
+    families: list[Family] = []
     for groups in data.score_scales.values():
         run = reported_run(data.runs_dir, data.median_run(groups[0]))
-        about = run.summary["archive"]
-        domain, offset = domain_name(run.path), about["qd_score_offset"]
-        key = (domain, offset, run.arrays["measures"].shape[1])
-        family = families.setdefault(key, Family(domain, offset, [], []))
-        family.groups.extend(groups)
-        family.abouts.append(about)
+        about, task = run.summary["archive"], _task(run)
+        own = domain_name(run.path), about["qd_score_offset"], run.arrays["measures"].shape[1]
+        alike = [
+            family
+            for family in families
+            if own == family[:3] and (task == family.task or None in (task, family.task))
+        ]
+        if len(alike) != 1:
+            alike = [Family(*own, task, [], [])]
+            families += alike
+        alike[0].groups.extend(groups)
+        alike[0].abouts.append(about)
     return [
         family
-        for family in families.values()
+        for family in families
         if len(family.abouts) > 1 and any(about["cells"] for about in family.abouts)
     ]
+
+
+def _task(run: Run) -> tuple[Any, ...] | None:
+    """Returns the dimension of a task and its measures; None where only its authors know.
+
+    The number of weights of a policy is no part of the task.
+    """
+    if "imported" in run.config:
+        return None
+    about = run.summary["archive"]
+    dimension = None if "policy" in run.config["domain"] else about.get("solution_dim")
+    return dimension, *(about.get("measures") or ())
 
 
 def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.DataFrame", str]:
@@ -182,7 +207,8 @@ def _dots(
             color=tables.marks[row["group"]].color,
         )
     ax.set_ylim(len(data) - 0.5, -0.5)
-    ax.set_xlim(0, None)
+    if (data[f"{name}_mean"] >= data[f"{name}_se"].fillna(0.0)).all():
+        ax.set_xlim(0, None)
     ax.set_xlabel(heading)
     ax.grid(True, axis="x")
     short_numbers(ax.xaxis, 5)

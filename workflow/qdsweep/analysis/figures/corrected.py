@@ -131,7 +131,7 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
         ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
     add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
     caption = (
-        f"The final archive of {group} (the run with the median {data.drawn.phrase}), as reported"
+        f"The final archive of {group} (the run with {data.median_text([group])}), as reported"
         " and corrected. Corrected: the best elite of each cell, with the mean objective and"
         f" measures of {plural(settings.times, 'fresh evaluation')}. Colour: objective, one scale"
         " for both. Grey: no elite."

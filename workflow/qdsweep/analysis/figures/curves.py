@@ -47,15 +47,7 @@ def learning_curves(data: SweepData) -> Drawn:
             drawn.append(((data.score_scale_of[groups[0]], view.metric), ax))
         part.add_legend(band)
     level(drawn)
-    first, *others = (view.metric for view in views if view.over is EVALUATIONS)
-    over_steps = [
-        f" {view.metric.phrase} over environment steps," for view in views if view.over is STEPS
-    ]
-    caption = (
-        f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations,"
-        f"{''.join(over_steps)} and"
-        f" {views[-1].metric.phrase} over wall time.{data.lines_text(every)}{data.scale_text}"
-    )
+    caption = f"{_shown(views)}.{data.lines_text(every)}{data.scale_text}"
     if len(shown) > 1:
         caption += (
             " Rows of the same domain, archive and QD-score offset have the same vertical axes."
@@ -69,6 +61,17 @@ def learning_curves(data: SweepData) -> Drawn:
         figure,
         data.drawn_curves(every),
     )
+
+
+def _shown(views: list[View]) -> str:
+    """Returns the curves of a figure in words; the last view is over wall time."""
+    parts: list[str] = []
+    for name, axis in (("evaluations", EVALUATIONS), ("environment steps", STEPS)):
+        metrics = [view.metric for view in views if view.over is axis]
+        words = [metric.phrase if parts else metric.label for metric in metrics[:1]]
+        if metrics:
+            parts.append(f"{listed([*words, *(m.phrase for m in metrics[1:])])} over {name}")
+    return f"{', '.join(parts)}, and {views[-1].metric.phrase} over wall time"
 
 
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:

@@ -209,6 +209,8 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
     ax.set_facecolor(EMPTY_CELL)
     if len(run.arrays["objective"]) == 0:
         ax.text(0.5, 0.5, "no elites", transform=ax.transAxes, ha="center", va="center")
+        ranges = run.summary["archive"].get("ranges") or () if len(names) <= 2 else ()
+        ax.set(**dict(zip(("xlim", "ylim"), ranges, strict=False)))
     elif len(names) == 1:
         _bars(ax, run, limits)
     elif len(names) == 2:

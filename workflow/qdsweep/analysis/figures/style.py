@@ -1,7 +1,6 @@
 """The look of every figure: colours, line styles, numbers on axes, and saving without dates."""
 
 import io
-import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import numpy as np
 
 from qdsweep.analysis.legend import DASHES, MARKERS, Mark
 from qdsweep.files import atomic
-from qdsweep.text import plain, short_number
+from qdsweep.text import plain, short_number, split_formulas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,12 +91,37 @@ def style(column_width: float | None = None) -> Iterator[None]:
     width = None if column_width is None else column_width / _MM
     token = _width.set(width)
     try:
-        with matplotlib.rc_context():
+        with matplotlib.rc_context(), _literal_dollars():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(_RC if width is None else _RC | _PRINT)
             yield
     finally:
         _width.reset(token)
+
+
+@contextmanager
+def _literal_dollars() -> Iterator[None]:
+    """Draws every `$` as it is written, but those of the formulas of labels.
+
+    matplotlib takes any two of them for a formula, also those of measures and swept values.
+    """
+    from matplotlib.text import Text
+
+    internal: Any = Text  # the setting `text.parse_math` is for whole texts only
+    before = internal._preprocess_math
+
+    def preprocess(text: Text, line: str) -> Any:
+        parts = split_formulas(line)
+        if len(parts) == 1:
+            return line, False
+        escaped = [p if n % 2 else p.replace("$", r"\$") for n, p in enumerate(parts)]
+        return before(text, "".join(escaped))
+
+    internal._preprocess_math = preprocess
+    try:
+        yield
+    finally:
+        internal._preprocess_math = before
 
 
 def figure_width(natural: float) -> float:
@@ -170,7 +194,7 @@ def wrap(text: str, inches: float, points: float = 9) -> str:
     """
     most = max(int(inches * 72 / (0.6 * points)), 8)
     formulas: dict[str, str] = {}
-    for formula in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
+    for formula in dict.fromkeys(split_formulas(text)[1::2]):
         stand_in = chr(0xE000 + len(formulas)) * len(plain(formula))  # private letters of Unicode
         formulas[stand_in] = formula
         text = text.replace(formula, stand_in)

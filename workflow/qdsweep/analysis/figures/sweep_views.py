@@ -26,7 +26,7 @@ from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.legend import COLORMAP, COLORS, Marks
 from qdsweep.analysis.search import next_levels
-from qdsweep.analysis.selection import short_names
+from qdsweep.analysis.selection import others_text, short_names
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import listed, plural, short
 
@@ -50,11 +50,13 @@ def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
     if next_levels(data.plan.levels):
         return []
     views: list[Drawn | Omitted] = []
-    every = combinations(data)[:MAX_SCORE_SCALES]
+    every = combinations(data)
+    more = others_text(sum(len(combined.table) for combined in every[MAX_SCORE_SCALES:]))
+    every = every[:MAX_SCORE_SCALES]
     tasks = short_names([combined.scale for combined in every])
     for position, combined in enumerate(every):
         end = f"_{position + 1}" if position else ""
-        where = f" {combined.scale}." if len(data.score_scales) > 1 else ""
+        where = f" {combined.scale}.{more}" if len(data.score_scales) > 1 else ""
         drawn: list[Drawn | Omitted] = []
         if len(combined.axes) > 1:
             name = f"parallel_coordinates{end}"
@@ -89,11 +91,12 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     figure = Figure(figsize=(width, 3.4), layout="constrained")
     ax = figure.subplots()
     bars: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
-    for label, part in shown:
+    drawn: list[Any] = []
+    for _, part in shown:
         part = part.sort_values(axis.name)
         look = line_style(marks.along(part["group"].iloc[0], axis.name)) | bars
         look |= {"marker": look["marker"] or "o", "markevery": None}
-        ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), label=label, **look)
+        drawn.append(ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), **look))
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)
@@ -101,7 +104,8 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     ax.grid(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
-        figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7, handlelength=3)
+        look = {"loc": f"outside {place}", "fontsize": 8 if len(shown) <= 6 else 7}
+        figure.legend(drawn, [label for label, _ in shown], handlelength=3, **look)
     points = known
     if shown:
         points = points.loc[sorted(index for _, part in shown for index in part.index)]
@@ -120,7 +124,8 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
         )
     data = points[[axis.name, *others, *STATISTICS]]
     title = f"{combined.score.heading} over {axis.label}"
-    return Drawn(name, SECTION, title, f"{caption}{log_text([axis])}{where}", figure, data)
+    caption += f"{combined.missing_text}{log_text([axis])}{where}"
+    return Drawn(name, SECTION, title, caption, figure, data)
 
 
 def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
@@ -162,7 +167,7 @@ def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
     over = ", over all values of the other parameters" if count > 2 else ""
     caption = (
         f"Mean final {combined.score.phrase} of pairs of swept values{over}. Each mean is over"
-        f" {seeds_text(data['n'], 'run')}.{where}"
+        f" {seeds_text(data['n'], 'run')}.{combined.missing_text}{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
         caption += " Grey: the pair is not in the sweep."

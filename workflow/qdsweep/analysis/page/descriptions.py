@@ -5,17 +5,18 @@ The citations are exactly those of the parts that the runs used.
 
 import re
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from qdsweep.config.algorithm import Algorithm, Bandit, Composition
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.algorithm import Algorithm, Bandit, Composition, PluginAlgorithm
+from qdsweep.config.archives import ARCHIVES, PluginArchive
 from qdsweep.config.base import Model, value_text
 from qdsweep.config.compose import read_part
 from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import STRATEGIES, EmitterKind
-from qdsweep.config.experiment import Experiment
-from qdsweep.config.keys import models_in
+from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.keys import ALIASED, models_in
 from qdsweep.config.learning import TD3
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
@@ -84,6 +85,9 @@ _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter"
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta", "sigma")
 SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _BANDIT = "bandit"
+_AT_ONCE = "all at once"
+_NONE = "none"  # null, or an empty list
+_OWN_SCALE = "of the domain itself"  # null, where only a class that is gone knows it
 # Phrases of a paper where the title of the key in the models is another one.
 _PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
 _RANKINGS = {
@@ -161,26 +165,56 @@ def archive(run: Run) -> str:
 def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None) -> str:
     """Returns a sentence on an algorithm: its sources, emitters and hyper-parameters.
 
+    There are several sentences where its archive, emitters or scheduler differ in their types.
+
     Args:
         name: The preset's name.
         configs: The resolved experiments that use it; a swept key gets all its values.
         title: Its label in the report; None: its name in papers.
     """
     models: list[Algorithm] = [read_part("algorithm", config["algorithm"]) for config in configs]
-    values: dict[tuple[str, str], list[str]] = {}
+    variants: dict[tuple[str, ...], list[int]] = {}
+    for place, model in enumerate(models):
+        variants.setdefault(_types(model), []).append(place)
+    differing = [len(set(texts)) > 1 for texts in zip(*variants, strict=True)]
+    sentences = []
+    for types, places in variants.items():
+        own = [text for text, differs in zip(types, differing, strict=True) if differs and text]
+        called = (title or models[places[0]].title or name) + (
+            f" with {listed(own)}" if own else ""
+        )
+        some = [configs[place] for place in places], [models[place] for place in places]
+        sentences.append(_variant(called, *some))
+    return " ".join(sentences)
+
+
+def _types(model: Algorithm) -> tuple[str, ...]:
+    """Returns the types of an algorithm's parts in words: archive, emitters, scheduler."""
+    if isinstance(model, PluginAlgorithm):
+        return (model.type, "", "")
+    archive = model.archive
+    kind = archive.type if isinstance(archive, PluginArchive) else archive.title
+    if not isinstance(model, Composition):
+        return (f"a {kind} archive", "", "")
+    emitters = [_emitter_title(emitter) for emitter in model.emitters]
+    return f"a {kind} archive", listed(emitters), f"the scheduler {model.scheduler.type}"
+
+
+def _variant(title: str, configs: list[dict[str, Any]], models: list[Algorithm]) -> str:
+    """Returns a sentence on experiments whose algorithms differ only in values."""
+    values: dict[tuple[str, str], list[Value]] = {}
     facts: dict[str, list[str]] = {}
     for config, model in zip(configs, models, strict=True):
         facts |= {kind: [] for kind, *_ in _emitters(config["algorithm"], model)}
         for key, value in _hyper_parameters(config, model).items():
-            if value not in values.setdefault(key, []):
-                values[key].append(value)
-    for (kind, phrase), options in values.items():
-        before, _, after = phrase.partition("...")
-        if options == ["1"]:
-            after = _PLURAL.sub(r"\1", after)
-        fact = f"{before.rstrip()} {listed(options, 'or')}{after}".strip()
-        facts.setdefault(kind, []).append(fact)
-    title = f"{title or models[0].title or name}{cite(models[0].papers)}"
+            values.setdefault(key, []).append(value)
+    for (kind, phrase), every in values.items():
+        options = list(dict.fromkeys(every))
+        if len(every) < len(configs):  # an argument of a user's class that only some give
+            options.append(Value("its default"))
+        if any(not option.is_quiet for option in options) or len(options) > 1:
+            facts.setdefault(kind, []).append(_fact(phrase, [option.text for option in options]))
+    title += cite(models[0].papers)
     own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])
     text = f"{title} used {listed(own)}." if own else f"{title} was run."
     mixed = listed([_kind_text(kind.partition("#")[0], of) for kind, of in facts.items()])
@@ -190,6 +224,18 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
     elif mixed:
         text += f" {_in_numbers(facts, configs, models)}."
     return text
+
+
+def _fact(phrase: str, options: list[str]) -> str:
+    """Returns a phrase with the values of its key in the place of its `...`, or after it."""
+    before, _, after = phrase.partition("...")
+    if options == ["1"]:
+        after = _PLURAL.sub(r"\1", after)
+    known = [text for text in options if text != _NONE]
+    unset = [_NONE] if len(known) < len(options) else []
+    if not (after and known):
+        return f"{before.rstrip()} {listed([*known, *unset], 'or')}{after}".strip()
+    return " or ".join([f"{before.rstrip()} {listed(known, 'or')}{after}".strip(), *unset])
 
 
 def _in_numbers(
@@ -218,8 +264,15 @@ def _in_numbers(
     return f"{'In equal numbers these' if equal else 'These'} were {listed(texts)}"
 
 
-def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[str, str], str]:
-    """Returns (kind of emitters, phrase) -> value as text, without keys that are not set.
+class Value(NamedTuple):
+    """A value in a text; a quiet one (0, false, null) is stated only where it is swept."""
+
+    text: str
+    is_quiet: bool = False
+
+
+def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[str, str], Value]:
+    """Returns (kind of emitters, phrase) -> value.
 
     The phrase of a key is the title of its field; the value replaces its `...`, or follows it.
 
@@ -232,12 +285,17 @@ def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[st
         own = {key: of.title for key, of in part.model_fields.items() if of.title}
         titles = _titles() | own | _PHRASES
         for key, value in keys.items():
-            if value in (None, {}, []) or (value == 0 and key not in _MAY_BE_ZERO):
-                continue
-            if isinstance(value, list) and key in titles:
-                value = listed([str(item) for item in value])
-            phrase = titles.get(key, f"{key} =")
-            texts[kind, phrase] = value_text(value)
+            quiet = value in (None, {}, [], _AT_ONCE) or (value == 0 and key not in _MAY_BE_ZERO)
+            if value in (None, {}, []):
+                text = _OWN_SCALE if key in SCALES else _NONE
+            elif isinstance(value, list) and key in titles:
+                text = listed([str(item) for item in value])
+            else:
+                text = value_text(value)
+            # An argument of a user's class may have the name of another key.
+            names = (titles.get(key, f"{key} ="), f"{key} =", f"arguments.{key} =")
+            phrase = next(name for name in names if (kind, name) not in texts)
+            texts[kind, phrase] = Value(text, quiet)
     return texts
 
 
@@ -266,7 +324,9 @@ def _parts(
     yield "", type(model), algorithm.get("arguments", {})
     for kind, emitter, part in _emitters(algorithm, model):
         keys = _with_arguments(emitter)
-        keys["type"] = keys["type"] if ":" in keys["type"] and not kind else None
+        named = keys.pop("type")
+        if ":" in named and not kind:
+            keys["type"] = named
         if "es" in keys:
             keys["es"] = STRATEGIES[keys["es"]][0]
         if "ranker" in keys:
@@ -285,10 +345,14 @@ def _parts(
     scheduler = algorithm.get("scheduler", {})
     if scheduler.get("type") == "bandit":
         yield _BANDIT, Bandit, {key: scheduler.get(key) for key in ("zeta", "reselect")}
-    if algorithm.get("add_mode") == "single":
-        yield "", type(model), {"add_mode": "one after another"}
-    if algorithm.get("result_archive"):
-        yield "", type(model), {"result_archive": "a passive elitist archive"}
+    else:
+        yield "", type(model), scheduler.get("arguments", {})
+    if "add_mode" in algorithm:
+        single = algorithm["add_mode"] == "single"
+        yield "", type(model), {"add_mode": "one after another" if single else _AT_ONCE}
+    if "result_archive" in algorithm:
+        result = "a passive elitist archive" if algorithm["result_archive"] else None
+        yield "", type(model), {"result_archive": result}
 
 
 def _restart_text(rule: str | int) -> str:
@@ -321,6 +385,12 @@ def _kind_text(kind: str, facts: list[str]) -> str:
     return f"{kind} ({', '.join(facts)})" if facts else kind
 
 
+def _emitter_title(emitter: EmitterKind) -> str:
+    """Returns the kind of an emitter in words, with the name of a user's class."""
+    own = f" {emitter.type}" if ":" in emitter.type else ""
+    return f"{emitter.title}{own}"
+
+
 def _emitters(
     algorithm: dict[str, Any], model: Algorithm
 ) -> list[tuple[str, dict[str, Any], EmitterKind]]:
@@ -333,9 +403,91 @@ def _emitters(
     ]
     if len(groups) < 2:
         return [("", group, part) for group, part in zip(groups, models, strict=False)]
-    names = [f"{part.title} {part.type}" if ":" in part.type else part.title for part in models]
+    names = [_emitter_title(part) for part in models]
     # The number keeps apart groups of one kind.
     return [(f"{name}#{place}", groups[place], models[place]) for place, name in enumerate(names)]
+
+
+def moments(run: Run) -> Iterator[dict[str, Any]]:
+    """Yields the config of a run at its start, and after each change of its schedule."""
+    config = with_step(run)
+    yield config
+    for change in config.get("schedule", ()):
+        if change["at"] < run.summary["iterations"]:
+            config = deepcopy(config)
+            for path, value in change["set"].items():
+                part: Any = config
+                *owners, key = path.split(".")
+                for owner in owners:
+                    part = part[int(owner) if owner.isdecimal() else owner]
+                part[key] = value
+            yield config
+
+
+# Parts of an experiment that other sentences describe.
+_TOLD = ("algorithm", "archive", "schedule", "seed", *BUDGETS)
+# Keys of a domain that `task` states, if they decide anything.
+_TOLD_OF_DOMAIN = (
+    *("type", "name", "title", "cite", "solution_dim", "num_measures", "episodes"),
+    *("ranges", "objective_range", "policy.type", "policy.hidden", "policy.activation"),
+)
+
+
+def further_keys(configs: list[dict[str, Any]]) -> list[str]:
+    """Returns the keys that differ, with their values, of those that no other sentence states.
+
+    Domains of different types are not compared with each other.
+
+    Args:
+        configs: Resolved experiments.
+    """
+    every = [(config["domain"]["type"], config, flat(config)) for config in configs]
+    texts = []
+    for kind, key in dict.fromkeys((kind, key) for kind, _, keys in every for key in keys):
+        alike = [kind] if key.startswith("domain.") else [of for of, *_ in every]
+        some = [(config, keys.get(key)) for of, config, keys in every if of in alike]
+        values = [_NONE if value in (None, {}, []) else value_text(value) for _, value in some]
+        if len(set(values)) > 1 and not all(_is_told(key, config) for config, _ in some):
+            options = listed(list(dict.fromkeys(values)), "or")
+            texts.append(f"{ALIASED.get(key, key)} ({options})")
+    return list(dict.fromkeys(texts))
+
+
+def flat(part: Any, path: str = "") -> dict[str, Any]:
+    """Returns a config with dotted keys, which have no number where a list has one item."""
+    items: list[tuple[Any, Any]]
+    if isinstance(part, dict) and part:
+        items = [(f"{path}.{key}" if path else str(key), inner) for key, inner in part.items()]
+    elif isinstance(part, list) and any(isinstance(inner, dict) for inner in part):
+        several = len(part) > 1
+        items = [(f"{path}.{n}" if several else path, inner) for n, inner in enumerate(part)]
+    else:
+        return {path: part}
+    return {key: value for place, inner in items for key, value in flat(inner, place).items()}
+
+
+def _is_told(key: str, config: dict[str, Any]) -> bool:
+    """Returns whether the sentences on tasks, archives, algorithms and budgets state a key."""
+    part, _, rest = key.partition(".")
+    if part in _TOLD:
+        return True
+    algorithm = config["algorithm"]
+    if part != "domain":
+        parts = _parts(config, read_part("algorithm", algorithm))
+        return any(part in keys for _, model, keys in parts if model is Experiment)
+    domain = config["domain"]
+    if rest.startswith("measures."):  # by its label, if that is not the user's
+        *place, field = rest.split(".")[1:]
+        named = domain["measures"][int(place[0]) if place else 0].get("name")
+        return field in ("range", "name") or not named
+    if rest == "step":
+        holders = (algorithm, algorithm.get("emitter", {}), *algorithm.get("emitters", ()))
+        return any(key in part and part[key] is None for part in holders for key in SCALES)
+    if rest in ("function", "env", "game"):
+        return not domain["title"]
+    if rest == "evaluation_seed":
+        return not _is_deterministic(domain_of(config))
+    return rest in _TOLD_OF_DOMAIN
 
 
 def with_step(run: Run) -> dict[str, Any]:

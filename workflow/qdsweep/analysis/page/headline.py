@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.analysis.selection import Tables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.comparisons import compare, tasks
 from qdsweep.analysis.tables.groups import decimals_of, format_metric
 from qdsweep.metrics import Metric
-from qdsweep.search.levels import count_candidates, search_cost
+from qdsweep.search.levels import search_cost
 from qdsweep.text import (
     common_decimals,
     core_time,
@@ -29,7 +29,7 @@ MAX_RIVALS = 3  # groups that the best one is compared with, by name
 def headline(data: SweepData) -> str:
     """Returns the first sentences of the page."""
     plan = data.plan
-    done = data.with_results.drop_duplicates("id")
+    done = largest_budgets(data.with_results)
     swept = {name.split(".")[0] for name in plan.columns}
     several = swept & {"experiment", "domain"}  # the groups say which
     of = "" if several else f" of {data.called.labels.get(plan.experiment, plan.experiment)}"
@@ -39,9 +39,9 @@ def headline(data: SweepData) -> str:
         f" {number(done['evaluations'].sum())} evaluations,"
         f" {core_time(done['core_seconds'].sum())}."
     )
-    if plan.levels:
+    if data.search is not None:
         text += (
-            f" They are the finalists of a search among {count_candidates(plan.levels)} settings,"
+            f" They are the finalists of a search among {plural(data.search.count, 'setting')},"
             f" which used {number(search_cost(plan.levels))} {plan.unit} in all."
         )
     partial = int((data.summary["status"] == "partial").sum())
@@ -59,20 +59,32 @@ def headline(data: SweepData) -> str:
     others = {row.run for row in plan.rows if row.imported}
     if others:
         text += f" {plural(len(others), 'run')} {_are(len(others))} imported."
-    best = [data.best(groups, 1)[0] for groups in data.score_scales.values() if len(groups) > 1]
+    if done["obj_max"].isna().all():
+        return f"{text} All archives are empty."
+    scales = _ranked(data)
+    best = [data.best(groups, 1)[0] for groups in scales.values()]
     if 0 < len(best) <= MAX_SCORE_SCALES:
         metric = _compared(data)
         texts = dict(zip(data.table["group"], format_metric(data.table, metric), strict=True))
         verb = "is that" if len(best) == 1 else "are those"
         means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} {means} {verb} of {scores}.{_tested(data, best)}"
+        text += f" The {data.rank.extreme} {means} {verb} of {scores}.{_tested(data, scales, best)}"
     text += _confirmed(data)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         best_objective = number(top["obj_max"], common_decimals(done["obj_max"], ()))
         text += f" The best objective of all runs is {best_objective} ({top['group']})."
     return text
+
+
+def _ranked(tables: Tables) -> dict[str, list[str]]:
+    """Returns the scales of several groups that have the metric that ranks, with these groups."""
+    scales = {
+        scale: [group for group in groups if tables.counts([group])[0]]
+        for scale, groups in tables.score_scales.items()
+    }
+    return {scale: groups for scale, groups in scales.items() if len(groups) > 1}
 
 
 def _have(count: int) -> str:
@@ -101,12 +113,11 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
 _TEST = "5 %, Welch's t-test with Holm's correction"
 
 
-def _tested(tables: Tables, best: list[str]) -> str:
+def _tested(tables: Tables, scales: dict[str, list[str]], best: list[str]) -> str:
     """Returns sentences on whether the best groups differ from the others of their scales.
 
-    `best`: the best group of each scale with several groups.
+    `best`: the best group of each of `scales`.
     """
-    scales = {name: groups for name, groups in tables.score_scales.items() if len(groups) > 1}
     counts = tables.counts([group for groups in scales.values() for group in groups])
     clear, close, untested, rivals = list[str](), list[str](), list[str](), list[str]()
     every = tasks(tables.rank, tables.summary, scales)

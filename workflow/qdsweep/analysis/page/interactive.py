@@ -13,7 +13,7 @@ from qdsweep.analysis.figures.combinations import Combinations, Upright, combina
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
-from qdsweep.analysis.selection import Tables, short_names
+from qdsweep.analysis.selection import Tables, others_text, short_names
 from qdsweep.text import (
     common_decimals,
     for_plotly,
@@ -75,6 +75,7 @@ def parallel_coordinates(
     )
     if len(traces) < len(combined.table):
         caption += f" Shown: the best {len(traces)} of {plural(len(combined.table), what)}."
+    caption += combined.missing_text
     return (traces, _layout(described.axes)), caption
 
 
@@ -148,6 +149,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
     figures = []
     for place, (about, groups) in enumerate(_parts(data.panels)):
         views, caption = _learning_curves(data, groups)
+        caption += _left_out(data.panels)
         title = f"Learning curves{about}"
         figures.append(Interactive(f"curves-{place + 1}", title, caption, views))
     if data.search is not None:
@@ -165,6 +167,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
                 return Label(row["group"], swept)
 
             drawn, caption = parallel_coordinates(combined, label)
+            caption += _left_out(data.score_scales)
             title = f"Parallel coordinates{about}"
             figures.append(_coordinates(place + 1, title, caption, drawn))
     return figures
@@ -202,6 +205,10 @@ def _parts(parts: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
     names = short_names(list(parts)) if len(parts) > 1 else [""]
     titles = [f": {name}" if name else "" for name in names]
     return list(zip(titles, parts.values(), strict=True))[:MAX_PANELS]
+
+
+def _left_out(parts: dict[str, list[str]]) -> str:
+    return others_text(sum(map(len, list(parts.values())[MAX_PANELS:])))
 
 
 def plotly_source() -> str:

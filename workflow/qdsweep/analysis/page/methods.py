@@ -10,9 +10,13 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
 from qdsweep.analysis.page.search import how_searched
-from qdsweep.analysis.selection import Tables, task_score
+from qdsweep.analysis.selection import Tables, largest_budgets, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
+from qdsweep.config.cluster import LIBRARIES
+from qdsweep.config.compose import read_part
+from qdsweep.config.experiment import BUDGETS
 from qdsweep.config.imported import MARK
+from qdsweep.config.keys import schedule_text
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
 from qdsweep.host.machine import processor
@@ -24,18 +28,24 @@ from qdsweep.text import core_time, listed, number, plural, seeds_text
 from qdsweep.versions import installed_versions
 
 # Distribution -> its name in a paper and what to cite for it, if the domain does not cite it.
-_LIBRARIES = {
+_TITLES: dict[str, tuple[str, list[str]]] = {
     "ribs": ("pyribs", ["tjanaka2023pyribs"]),
     "dask": ("Dask", ["rocklin2015dask"]),
+    "ray": ("Ray", []),
+    "mpi4py": ("mpi4py", []),
     "gymnasium": ("Gymnasium", []),
     "box2d": ("Box2D", []),
     "mujoco": ("MuJoCo", []),
     "pybullet": ("PyBullet", []),
     "ale-py": ("the Arcade Learning Environment", []),
+    "torch": ("PyTorch", []),
+    "stable-baselines3": ("Stable-Baselines3", ["raffin2021stable"]),
+    "scikit-learn": ("scikit-learn", []),
     "numpy": ("NumPy", []),
     "scipy": ("SciPy", []),
     "python": ("Python", []),
 }
+_OF_ALL = ("ribs", "numpy", "scipy", "python")  # every run uses them
 
 
 def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
@@ -45,25 +55,28 @@ def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
 
 
 def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
-    """Returns a sentence on the versions of what runs used; `libraries`: those of the domains."""
+    """Returns a sentence on the versions of what runs used.
+
+    `libraries`: those of their domains and algorithms.
+    """
     versions: dict[str, list[str]] = {}
     for summary in summaries:
         for name, version in summary.get("versions", {}).items():
             if version not in versions.setdefault(name, []):
                 versions[name].append(version)
-    unused = {"gymnasium", "box2d", "mujoco", "pybullet", "ale-py"} - libraries
-    if "dask" not in {summary.get("engine") for summary in summaries}:
-        unused.add("dask")
-    used = [
+    engines = {str(summary.get("engine")) for summary in summaries}
+    used = {*_OF_ALL, *libraries, *(LIBRARIES.get(engine, engine) for engine in engines)}
+    titles = _TITLES | {name: (name, []) for name in sorted(libraries) if name not in _TITLES}
+    named = [
         f"{title} {listed(versions[name])}{cite(sources)}"
-        for name, (title, sources) in _LIBRARIES.items()
-        if name in versions and name not in unused
+        for name, (title, sources) in titles.items()
+        if name in versions and name in used
     ]
     own = listed(versions.get("qdsweep", ["of an unknown version"]))
     workflow = " ".join(["Snakemake", *installed_versions(["snakemake"]).values()])
     workflow += cite(["moelder2021sustainable"])
     return (
-        f"Runs were computed by qdsweep {own}{cite(['qdsweep'])} with {listed([workflow, *used])}."
+        f"Runs were computed by qdsweep {own}{cite(['qdsweep'])} with {listed([workflow, *named])}."
     )
 
 
@@ -179,7 +192,7 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
     """
     others, runs = [row for row in data.plan.rows if row.imported], data.median_runs
     own = data.of(group for group in data.series if group not in data.plan.imported_groups)
-    done = own.with_results.drop_duplicates("id")
+    done = largest_budgets(own.with_results)
     summaries = read_summaries(own, done["id"])
     confirmed, corrected, seconds = "", "", 0.0
     confirming: list[dict[str, Any]] = []
@@ -191,23 +204,31 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
         "the held-out seeds": sum(map(core_seconds, confirming)),
         "the corrected archives": seconds,
     }
-    domains = [descriptions.domain_of(run.config) for run in runs.values()]
     sentences = [
         _tasks(runs),
         f"Elites were stored in {listed(_distinct(runs, descriptions.archive), 'or')}.",
         *_algorithms(runs, data.called.labels),
-        how_searched(data),
+        _further(runs),
+        how_searched(data) or _schedules(runs),
         _budget(own),
         _figures_of_merit(own),
         *_statistics(own, shown),
         *(confirmed, corrected, imported(others, data)),
-        software(summaries + confirming, {name for domain in domains for name in domain.libraries}),
+        software(summaries + confirming, _libraries(runs)),
         hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
-        "The SHA-256 over the sorted ids and archive digests of the runs is"
-        f" {sweep_digest(summaries)}.",
+        _digest(own, summaries),
     ]
     text = " ".join(filter(None, sentences))
     return Methods(plain(text), latex(text) + "\n", bibtex(text))
+
+
+def _digest(tables: Tables, summaries: list[dict[str, Any]]) -> str:
+    """Returns a sentence with the digest; empty if a run went further than the tables."""
+    rows = largest_budgets(tables.with_results)
+    if (rows["total_evaluations"] > rows["evaluations"]).any():
+        return ""
+    digest = sweep_digest(summaries)
+    return f"The SHA-256 over the sorted ids and archive digests of the runs is {digest}."
 
 
 def _tasks(runs: dict[str, Run]) -> str:
@@ -220,20 +241,52 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
         name = str(run.config["algorithm"]["name"])
-        configs.setdefault(name, []).append(descriptions.with_step(run))
+        configs.setdefault(name, []).extend(descriptions.moments(run))
     return [descriptions.algorithm(name, used, titles.get(name)) for name, used in configs.items()]
+
+
+def _further(runs: dict[str, Run]) -> str:
+    keys = descriptions.further_keys([descriptions.with_step(run) for run in runs.values()])
+    return f"The groups also differed in {listed(keys)}." if keys else ""
+
+
+def _schedules(runs: dict[str, Run]) -> str:
+    """Returns a sentence on changes during runs; empty if there are none."""
+    every = [run.config.get("schedule", ()) for run in runs.values()]
+    texts = [schedule_text([(each["at"], each["set"]) for each in changes]) for changes in every]
+    known = list(dict.fromkeys(text or "none" for text in texts))
+    if known == ["none"]:
+        return ""
+    return f"Keys changed during the runs, after these iterations: {listed(known, 'or')}."
+
+
+def _libraries(runs: dict[str, Run]) -> set[str]:
+    """Returns the distributions that the domains and algorithms of runs use."""
+    parts = [
+        *(descriptions.domain_of(run.config).used_libraries for run in runs.values()),
+        *(read_part("algorithm", run.config["algorithm"]).libraries for run in runs.values()),
+    ]
+    return {name for part in parts for name in part}
+
+
+_UNITS = {"steps": "environment steps"}
 
 
 def _budget(data: SweepData) -> str:
     """Returns a sentence on the budget, the number of runs of a group, and their seeds."""
-    rows = data.plan.rows
-    iterations = sorted({row.iterations for row in rows if row.iterations is not None})
+    rows = data.plan.computed
     used = data.with_results["evaluations"]
     low, high = number(used.min()), number(used.max())
     budget = f"{low if low == high else f'{low} to {high}'} evaluations"
-    if iterations:
-        budget = f"{listed([number(n) for n in iterations], 'or')} iterations ({budget})"
-    counts = data.counts(list(data.series))
+    amounts = {unit: sorted({getattr(row, unit) or 0 for row in rows} - {0}) for unit in BUDGETS}
+    asked = [
+        f"{listed([number(n) for n in of], 'or')} {_UNITS.get(unit, unit)}"
+        for unit, of in amounts.items()
+        if of
+    ]
+    if len(asked) > 1 or (asked and len(amounts["evaluations"]) != 1):
+        budget = f"{listed(asked, 'or')} ({budget})"
+    counts = data.run_counts(list(data.series))
     few, many = min(counts), max(counts)
     repeats = plural(many, "run") if few == many else f"{few} to {plural(many, 'run')}"
     seeds = {row.values.get("seed", "") for row in rows} - {""}
@@ -244,10 +297,12 @@ def _budget(data: SweepData) -> str:
 
 def _figures_of_merit(tables: Tables) -> str:
     score = f"the QD score{cite(['pugh2016quality'])} (the sum, over all elites, of the"
-    score += " objective minus the lower end of its nominal range"
-    score += ")"
-    if tables.table[f"{NORM_QD_SCORE}_n"].any():
+    score += " objective minus the lower end of its nominal range)"
+    have_cells = tables.table[f"{NORM_QD_SCORE}_n"] > 0
+    if have_cells.all():
         score += " divided by the number of cells, coverage"
+    elif have_cells.any():
+        score += ", divided by the number of cells where there are some, coverage of these archives"
     return (
         f"We report {score} and the best objective, as mean ± standard error over seeds. The seed"
         " is the unit of replication."

@@ -10,7 +10,7 @@ from typing import Any
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.page.descriptions import SCALES, mutation_scale, with_step
+from qdsweep.analysis.page.descriptions import SCALES, flat, mutation_scale, with_step
 from qdsweep.analysis.page.gallery import (
     Download,
     Picture,
@@ -25,6 +25,7 @@ from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import Interactive, interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods, read_summaries
 from qdsweep.analysis.page.search import search_section
+from qdsweep.analysis.selection import largest_budgets
 from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.comparisons import HEADINGS
@@ -89,19 +90,20 @@ def settings(runs: dict[str, Run]) -> Settings:
     """Returns the settings of a sweep, without seeds, from a run of each group."""
     import yaml
 
-    flat = {group: _flat(resolved(run)) for group, run in runs.items()}
-    keys = list(dict.fromkeys(key for config in flat.values() for key in config))
-    varying = [key for key in keys if len({_text(config, key) for config in flat.values()}) > 1]
-    common = {key: value for key, value in next(iter(flat.values())).items() if key not in varying}
+    known = {group: _known(resolved(run)) for group, run in runs.items()}
+    keys = list(dict.fromkeys(key for config in known.values() for key in config))
+    varying = [key for key in keys if len({_text(config, key) for config in known.values()}) > 1]
+    common = {key: value for key, value in next(iter(known.values())).items() if key not in varying}
     text = yaml.safe_dump(common, sort_keys=False, default_flow_style=None, width=90)
     if not varying:
         return Settings(text, None)
-    table = [[_text(config, key) for key in varying] for config in flat.values()]
-    heads, columns = list(flat), varying
-    if len(varying) > len(flat):  # the longer side becomes the rows
-        heads, columns, table = varying, list(flat), [list(row) for row in zip(*table, strict=True)]
+    table = [[_text(config, key) for key in varying] for config in known.values()]
+    groups = list(known)
+    heads, columns = groups, varying
+    if len(varying) > len(groups):  # the longer side becomes the rows
+        heads, columns, table = varying, groups, [list(row) for row in zip(*table, strict=True)]
     rows = [[text_cell(t) for t in (head, *row)] for head, row in zip(heads, table, strict=True)]
-    corner = "Group" if heads == list(flat) else "Key"
+    corner = "Group" if heads == groups else "Key"
     note = "An empty cell: the key is not set, or the algorithm or domain does not have it."
     names, title = [corner, *columns], "Settings that differ"
     return Settings(text, Sheet("settings", title, note, names, len(names), rows))
@@ -127,22 +129,14 @@ def _fill(part: dict[str, Any], values: dict[str, Any]) -> None:
     part |= {key: value for key, value in values.items() if key in part and part[key] is None}
 
 
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
+def _known(config: dict[str, Any]) -> dict[str, Any]:
     """Returns a config with dotted keys, without the seed, titles, citations and unset keys."""
-    flat: dict[str, Any] = {}
-
-    def walk(value: Any, path: str) -> None:
-        if isinstance(value, dict) and value:
-            for key, part in value.items():
-                walk(part, f"{path}.{key}" if path else str(key))
-        elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
-            for position, part in enumerate(value):
-                walk(part, f"{path}.{position}" if len(value) > 1 else path)
-        elif value not in (None, "", [], {}):
-            flat[ALIASED.get(path, path)] = value
-
-    walk(config, "")
-    return {key: value for key, value in flat.items() if key not in _NO_SETTINGS}
+    known = {ALIASED.get(key, key): value for key, value in flat(config).items()}
+    return {
+        key: value
+        for key, value in known.items()
+        if key not in _NO_SETTINGS and value not in (None, "", [], {})
+    }
 
 
 def _text(config: dict[str, Any], key: str) -> str:
@@ -389,10 +383,11 @@ def run_sheet(data: SweepData) -> Sheet:
 
 def thumbnails(data: SweepData) -> list[tuple[str, str, Picture]]:
     """Returns id, swept values and a small picture of the archive of each run that has one."""
-    pictures: dict[str, tuple[str, str, Picture]] = {}
-    for row in data.plan.rows:
+    pictures: list[tuple[str, str, Picture]] = []
+    for place in largest_budgets(data.summary.reset_index(drop=True)).index:
+        row = data.plan.rows[place]
         path = data.sweep.archives / f"{row.run}.png"
-        if row.run not in pictures and path.exists() and len(pictures) < MAX_THUMBNAILS:
-            label = values_label(row.values, list(row.values), data.plan.figures.names)
-            pictures[row.run] = (row.run, label or row.group, thumbnail(path))
-    return list(pictures.values())
+        if path.exists() and len(pictures) < MAX_THUMBNAILS:
+            label = values_label(row.values, list(row.values), data.plan.names)
+            pictures.append((row.run, label or row.group, thumbnail(path)))
+    return pictures

@@ -39,7 +39,7 @@ from qdsweep.analysis.statistics import (
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
-from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.sweep.groups import brief_names, group_labels, label_columns
 from qdsweep.text import p_value, significant, with_interval
 
 if TYPE_CHECKING:
@@ -389,9 +389,9 @@ def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
     names = label_columns(plan.columns, values)
     if len(names) < 2:
         return []
-    factors = []
+    factors, brief = [], brief_names(plan.columns)
     for name in names:
-        others = group_labels([another for another in names if another != name], values, "")
+        others = group_labels([other for other in names if other != name], values, "", brief)
         own = [row[name] for row in values]
         factors.append(Factor(name, *(dict(zip(groups, of, strict=True)) for of in (own, others))))
     return factors

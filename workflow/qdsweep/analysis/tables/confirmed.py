@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.legend import group_names
+from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import MIN_SEEDS, mean_error_count
@@ -25,7 +26,6 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run
-from qdsweep.search.levels import count_candidates
 from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
     # A search has chosen among more than those that came to its end.
-    count = count_candidates(plan.levels) or len(tables.table)
+    search = read_search(sweep, plan)
+    count = search.count if search else len(tables.table)
     decimals = {metric.name: decimals_of(tables.table, metric) for metric in metrics}
     sheet = _sheet(named, metrics, decimals, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)

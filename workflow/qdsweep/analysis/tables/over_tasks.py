@@ -31,7 +31,7 @@ from qdsweep.files import write_csv
 from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
-from qdsweep.sweep.groups import group_labels
+from qdsweep.sweep.groups import brief_names, group_labels
 from qdsweep.text import common_decimals, number, with_interval
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def scores_by_task(
         if any(len({values[group][name] for group in groups}) > 1 for groups in tasks)
     ]
     every = [group for groups in tasks for group in groups]
-    labels = dict(
-        zip(every, group_labels(names, [values[g] for g in every], plan.experiment), strict=True)
-    )
+    brief = brief_names(plan.columns)
+    texts = group_labels(names, [values[g] for g in every], plan.experiment, brief)
+    labels = dict(zip(every, texts, strict=True))
     by_task = [{labels[group]: runs[group].scores for group in groups} for groups in tasks]
     return {
         label: [task[label] for task in by_task]

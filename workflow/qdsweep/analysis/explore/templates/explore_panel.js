@@ -26,7 +26,7 @@ async function choose(archive, cell, isAsked = true) {
   if (measures) addMeasures(measures);
   if (!bottom.hidden) fact("found", `${archive.exact ? "at" : "by"} evaluation ${count(archive.when(last))}`);
   const line = python(archive, cell), address = `${archive.source}/${cell}`;
-  if (!archive.live) side.append(make("h3", { textContent: "From Python" }), make("p", { className: "python" }, make("code", { textContent: line }), copyButton(line)));
+  if (archive.rowOf.has(cell)) side.append(make("h3", { textContent: "From Python" }), make("p", { className: "python" }, make("code", { textContent: line }), copyButton(line)));
   if (!archive.live && isServed) side.append(make("button", { className: "save", textContent: "Save all parameters", onclick: () => save(address, `${archive.id}-${cell}.json`, screen) }));
   const take = (record) => {
     if (record.parameters) panel.parameters = record;
