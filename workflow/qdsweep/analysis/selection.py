@@ -15,7 +15,7 @@ from qdsweep.metrics import METRICS, NORM_QD_SCORE, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
-from qdsweep.text import TIMES, plural, short
+from qdsweep.text import TIMES, exact, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -334,7 +334,8 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
 def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
     """Returns the domain (of config.yaml), archive and QD-score offset of a run in words.
 
-    Runs with different texts must not share a QD-score axis or a colour scale.
+    Runs with different texts must not share a QD-score axis or a colour scale, so its numbers are
+    exact.
     """
     archive = summary["archive"]
     dims, cells, ranges = archive.get("dims"), archive.get("cells"), archive.get("ranges")
@@ -344,8 +345,8 @@ def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
         size = f"{cells:,} cells" if cells else "no cells"
     parts = [domain_name(run_dir), f"{archive['type']} archive, {size}"]
     if ranges:
-        parts.append(f" {TIMES} ".join(f"[{short(low)}, {short(high)}]" for low, high in ranges))
-    parts.append(f"QD-score offset {short(archive['qd_score_offset'])}")
+        parts.append(f" {TIMES} ".join(f"[{exact(low)}, {exact(high)}]" for low, high in ranges))
+    parts.append(f"QD-score offset {exact(archive['qd_score_offset'])}")
     return "; ".join(parts)
 
 

@@ -19,7 +19,7 @@ from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
 from qdsweep.records.progress import Outdated, Outlook, Standing, outlook, read_standing
-from qdsweep.text import short_number
+from qdsweep.text import apart, short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
 
@@ -127,9 +127,9 @@ def plot(points: list[Point], width: int, height: int, metric: Metric = RANK) ->
 def _ticks(low: float, high: float, count: int) -> tuple[list[float], list[str]]:
     steps = max(1, count - 1)
     places = [low + (high - low) * step / steps for step in range(steps + 1)]
-    whole = isinstance(low, int)
-    labels = [short_number(round(place) if whole else float(f"{place:.4g}")) for place in places]
-    return places, labels
+    if isinstance(low, int):
+        return places, [short_number(round(place)) for place in places]
+    return places, apart(places, 4, short_number)
 
 
 # How long the files of a search are not read, as a multiple of the time to read them.

@@ -1,6 +1,5 @@
 """Interactive figures of the page, drawn by plotly: learning curves, parallel coordinates."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ import numpy as np
 from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
+from qdsweep.analysis.figures.heatmap import narrowed
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
@@ -53,8 +53,7 @@ def parallel_coordinates(
     traces = []
     for row, heights in zip(described.table.to_dict("records"), described.heights, strict=True):
         label, mean = about(row), row["mean"]
-        decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
-        score = mean_and_error(mean, row["se"], min(decimals, 6))
+        score = mean_and_error(mean, row["se"], common_decimals([mean], ()))
         score_text = f"{combined.score.heading} {score} (n = {number(row['n'])})"
         lines = "<br>".join([*map(for_plotly, label.lines), score_text])
         traces.append(
@@ -262,17 +261,17 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
             bottom, top = (np.repeat(edge, 2)[:-1] for edge in (bottom, high))
         edges = np.concatenate([bottom, top[::-1]])
         band = {"fill": "toself", "fillcolor": _pale(mark.color, opacity), "line": {"width": 0}}
-        around = {"x": np.concatenate([places, places[::-1]]), "y": edges.astype(np.float32)}
+        around = {"x": np.concatenate([places, places[::-1]]), "y": narrowed(edges)}
         traces.append(silent | band | around)
     for places, values in line.seeds:
         thin = {"line": look["line"] | {"width": 0.8}, "opacity": 0.5}
-        traces.append(silent | thin | {"x": places[points], "y": values[points].astype(np.float32)})
+        traces.append(silent | thin | {"x": places[points], "y": narrowed(values[points])})
     half = (high - low) / 2
     decimals = common_decimals(middle, half)
     digits = ",d" if view.over.whole else ",.3~f"  # in the words of d3-format
     shown = {
         "x": x,
-        "y": middle.astype(np.float32),
+        "y": narrowed(middle),
         "name": for_plotly(tables.series[line.group]),
         "customdata": [
             f"{_value(tables.band, *ends, decimals)} (n = {line.n})"

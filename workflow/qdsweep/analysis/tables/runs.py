@@ -290,7 +290,7 @@ def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Res
     return Index(
         path=sweep.cache,
         # The number is to be raised when the meaning of an entry changes.
-        form=[3, *RESULTS, *(metric.name for metric in metrics), *names],
+        form=[4, *RESULTS, *(metric.name for metric in metrics), *names],
         dump=lambda results: [dump(result) for result in results],
         load=lambda data, take: [load(record, map(take, sizes or ())) for record, sizes in data],
     )
