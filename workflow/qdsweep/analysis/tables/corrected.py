@@ -12,7 +12,7 @@ from qdsweep.analysis.selection import (
     score_scale_of,
 )
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.statistics import standard_error
+from qdsweep.analysis.statistics import mean_of, standard_error
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
@@ -105,7 +105,7 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
         record = {"group": group, "scale": rows["scale"].iat[0], "n": len(rows)}
         for name in _METRICS:
             values = rows[name].to_numpy(float)
-            record[f"{name}_mean"] = values.mean()
+            record[f"{name}_mean"] = mean_of(values)
             record[f"{name}_se"] = standard_error(values)
         records.append(record)
     return pd.DataFrame(records)
