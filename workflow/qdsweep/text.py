@@ -125,7 +125,7 @@ def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
     means = list(means)
     fewest = -_LARGEST if any(abs(mean) >= _LONG for mean in means) else 0
     for numbers, digits in ((errors, 2), (means, 4)):
-        sizes = [abs(n) for n in numbers if math.isfinite(n) and round(n, _DECIMALS)]
+        sizes = [abs(n) for n in map(float, numbers) if math.isfinite(n) and round(n, _DECIMALS)]
         if sizes:
             typical = sorted(sizes)[len(sizes) // 2]
             return min(max(digits - 1 - math.floor(math.log10(typical)), fewest), _DECIMALS)

@@ -225,7 +225,8 @@ def read_tables(sweep_dir: Path) -> Tables:
         _with(read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text), needed)
         for name, needed in columns.items()
     )
-    table = table[table["qd_score_n"] > 0]
+    # A QD score beyond the numbers of 64 bits is missing, unlike the other results.
+    table = table[table[[f"{metric.column}_n" for metric in shown]].gt(0).any(axis=1)]
     by_seed = None
     if plan.figures.band in OF_SEEDS:
         by_seed = read_csv(sweep.seed_curves, remedy, dtype=text)

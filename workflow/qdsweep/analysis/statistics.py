@@ -66,7 +66,7 @@ def mean_error_count(values: Scores) -> tuple[float, float, int]:
 _FAR = 200
 
 
-def _scaled(samples: NDArray[Any]) -> tuple[NDArray[Any], int]:
+def scaled(samples: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Returns samples times a power of two that keeps squares in range, and its exponent.
 
     Others than very large and very small ones stay as they are.
@@ -88,8 +88,8 @@ def _or_one_value(samples: NDArray[Any], computed: NDArray[Any], constant: Any) 
 
 def mean_of(samples: NDArray[Any]) -> Any:
     """Returns the mean over the first axis, which for equal samples is their value."""
-    scaled, exponent = _scaled(samples)
-    return _or_one_value(samples, np.ldexp(scaled.mean(axis=0), exponent), samples[0])
+    inner, exponent = scaled(samples)
+    return _or_one_value(samples, np.ldexp(inner.mean(axis=0), exponent), samples[0])
 
 
 def variance_of(samples: NDArray[Any]) -> Any:
@@ -99,8 +99,8 @@ def variance_of(samples: NDArray[Any]) -> Any:
 
 def deviation_of(samples: NDArray[Any]) -> Any:
     """Returns the standard deviation over the first axis, which for equal samples is 0."""
-    scaled, exponent = _scaled(samples)
-    return _or_one_value(samples, np.ldexp(scaled.std(axis=0, ddof=1), exponent), 0.0)
+    inner, exponent = scaled(samples)
+    return _or_one_value(samples, np.ldexp(inner.std(axis=0, ddof=1), exponent), 0.0)
 
 
 def standard_error(samples: NDArray[Any]) -> Any:
@@ -130,9 +130,9 @@ def interquartile_mean(strata: Strata) -> Estimate:
         The 25 % trimmed mean; no interval where a task has fewer than `MIN_SEEDS` runs.
     """
     every = np.concatenate(strata)
-    scaled, exponent = _scaled(every)
+    inner, exponent = scaled(every)
     if exponent:
-        parts = np.split(scaled, np.cumsum([len(runs) for runs in strata])[:-1])
+        parts = np.split(inner, np.cumsum([len(runs) for runs in strata])[:-1])
         return interquartile_mean(parts).times_power(exponent)
     pooled = np.sort(every)
     count = len(pooled)
@@ -294,8 +294,8 @@ def difference_of_means(first: Scores, second: Scores) -> tuple[Estimate, float]
 
     The difference has the interval of Welch's t test.
     """
-    scaled, exponent = _scaled(np.concatenate([first, second]))
-    first, second = np.split(scaled, [len(first)])
+    inner, exponent = scaled(np.concatenate([first, second]))
+    first, second = np.split(inner, [len(first)])
     value = float(mean_of(first) - mean_of(second))
     variances = np.array([variance_of(scores) / len(scores) for scores in (first, second)])
     half = welch_half_width(variances, np.array([len(first), len(second)]), ALPHA)
@@ -384,8 +384,8 @@ def spread(values: NDArray[np.float64], band: str) -> Band:
     if band == "seeds":
         return Band(mean_of(values), unknown, unknown)
     if band == "quartiles":
-        scaled, exponent = _scaled(values)
-        low, middle, high = np.ldexp(np.quantile(scaled, (0.25, 0.5, 0.75), axis=0), exponent)
+        inner, exponent = scaled(values)
+        low, middle, high = np.ldexp(np.quantile(inner, (0.25, 0.5, 0.75), axis=0), exponent)
         return Band(middle, low, high) if len(values) > 1 else Band(middle, unknown, unknown)
     return around(mean_of(values), standard_error(values), len(values), band)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.metrics import DRAWN
+from qdsweep.ornaments import ornament
 from qdsweep.records.metrics import COMPILE, column_of, read_lines
 from qdsweep.text import duration
 
@@ -62,26 +63,28 @@ class Progress:
         self._first: int | None = None
         self._interval = 10.0
         self._plot_interval = FIRST_PLOT_SECONDS
-        self._bar = None
+        self._bar: Any = None
         if bar:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-            from rich.progress import (
-                Progress as Bar,
-            )
+            self._start_bar(unit, done)
 
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bar.add_task(unit, total=self.total, completed=done)
-            self._bar.start()
+    @ornament("the progress bar")
+    def _start_bar(self, unit: str, done: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        bar.add_task(unit, total=self.total, completed=done)
+        bar.start()
+        self._bar = bar
+
+    @ornament("the progress bar")
+    def _move_bar(self, done: int, row: dict[str, Any]) -> None:
+        self._bar.update(self._bar.task_ids[0], completed=done, description=_metrics(row))
 
     def eta(self, done: int) -> float | None:
         """Returns the time to the end at the rate since the first row [s]; None if unknown."""
@@ -97,7 +100,7 @@ class Progress:
         if self._first is None:  # the time of the first row includes imports and compilation
             self._first, self._started = done, now
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, description=_metrics(row))
+            self._move_bar(done, row)
         if now - self._logged >= self._interval:
             self._logged = now
             self._interval = min(600.0, self._interval * 1.5)
@@ -107,18 +110,21 @@ class Progress:
             self._plot_interval = min(3600.0, self._plot_interval * 2)
             self.plot()
 
+    @ornament("lines on the progress in run.log", lambda why, self, row: "")
     def line(self, row: dict[str, Any]) -> str:
         """Returns a line with the progress of the run."""
         eta = self.eta(row[self._column])
         text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_metrics(row)}"
         return text + (f", {duration(eta)} left" if eta else "")
 
+    @ornament("the text plots in run.log")
     def plot(self) -> None:
         """Logs a text plot of QD score, coverage and seconds per iteration."""
         text = text_plot(self._metrics)
         if text:
             log.info("the run so far, over evaluations:\n%s", text)
 
+    @ornament("the end of the progress bar")
     def close(self) -> None:
         """Removes the bar."""
         if self._bar is not None:

@@ -91,6 +91,8 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
         cells, title = ARCHIVES[about["type"]].cells, score_scale_of(run.files.path, run.summary)
         names = ("objective", "centroids" if cells == "centroids" else "measures")
         objective, points = _read(run, *names)
+        if len(objective) and np.abs(objective).max() > np.finfo(np.float32).max:
+            raise BadInput(f"{run.path}: objectives beyond 3.4e38, the largest that a map shows")
         space: dict[str, Any] = {
             "title": title,
             "measures": run.measure_names,

@@ -14,6 +14,7 @@ from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import open_run
 from qdsweep.analysis.explore.runs import MOST, choose_runs
 from qdsweep.files import read_json
+from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -47,6 +48,7 @@ class Maps(NamedTuple):
     played: frozenset[str] = frozenset()
 
 
+@ornament("the maps on the page", lambda why, data: Maps())
 def embedded(data: SweepData) -> Maps:
     """Returns the maps of a sweep's finished runs as a part of its report; empty without any."""
     for most in (MOST, 6):
@@ -56,6 +58,8 @@ def embedded(data: SweepData) -> Maps:
         if sum(about["spaces"][run["space"]]["cells"] for run in runs) <= CELLS:
             break
     if not runs:
+        for run in about["runs"][:1]:
+            raise ValueError(run["problem"])
         return Maps()
     parts, sources = {}, {}
     for place, run in enumerate(runs):
@@ -64,7 +68,7 @@ def embedded(data: SweepData) -> Maps:
         run |= {"place": place, "path": path.name}  # a page that is sent has no paths
         parts[f"run/{sources[path.name]}/0"] = pack(open_run(path), budget=ARCHIVES / len(runs))
     played = _films(data.sweep, sources)
-    lost = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
+    lost = [f"{run['label']}: cannot be shown." for run in about["runs"] if "problem" in run]
     about |= {"title": chosen.title, "runs": runs, "notes": chosen.notes + lost}
     about |= {"is_open": False, "sweeps": [], "films": list(played)}
     parts |= {name: file.read_bytes() for name, file in played.items()}

@@ -14,6 +14,7 @@ from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
 from qdsweep.analysis.selection import Tables, short_names
+from qdsweep.ornaments import ornament
 from qdsweep.text import (
     common_decimals,
     for_plotly,
@@ -123,6 +124,7 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
 MAX_LINES = 28  # the number of pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
+_PLAIN = (1e-6, 1e15)  # sizes of numbers without powers of ten
 # legend.DASHES and legend.MARKERS, as plotly calls them.
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("", "circle", "square", "triangle-up", "diamond", "triangle-down")
@@ -144,14 +146,23 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
 
     Those of a search have all its settings.
     """
-    figures = []
+    figures: list[Interactive] = []
     for place, (about, groups) in enumerate(_parts(data.panels)):
-        views, caption = _learning_curves(data, groups)
-        title = f"Learning curves{about}"
-        figures.append(Interactive(f"curves-{place + 1}", title, caption, views))
+        name, title = f"curves-{place + 1}", f"Learning curves{about}"
+        figures += _learning_curves(data, groups, name, title)
     if data.search is not None:
         return [*figures, *_of_settings(data.search)]
-    by_scale = {part.scale: part for part in combinations(data)}
+    return [*figures, *_of_groups(data)]
+
+
+def _left_out(why: str, *about: object) -> list[Interactive]:
+    return []
+
+
+@ornament("the interactive parallel coordinates of the page", _left_out)
+def _of_groups(data: SweepData) -> list[Interactive]:
+    """Returns parallel coordinates of the groups of each scale."""
+    figures, by_scale = [], {part.scale: part for part in combinations(data)}
     for place, (about, groups) in enumerate(_parts(data.score_scales)):
         combined = by_scale.get(data.score_scale_of[groups[0]])
         if combined is not None and len(combined.axes) > 1:
@@ -169,6 +180,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
     return figures
 
 
+@ornament("the interactive parallel coordinates of the page", _left_out)
 def _of_settings(search: Searched) -> list[Interactive]:
     """Returns parallel coordinates of the settings of a search; nothing of fewer than two."""
     combined = search_combinations(search)
@@ -210,8 +222,11 @@ def plotly_source() -> str:
     return str(get_plotlyjs())
 
 
-def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str], str]:
-    """Returns the views and the caption of learning curves."""
+@ornament("the interactive figure {2} of the page", _left_out)
+def _learning_curves(
+    tables: Tables, groups: list[str], figure: str, title: str
+) -> list[Interactive]:
+    """Returns a figure of learning curves."""
     shown = tables.best(groups, MAX_LINES)
     views = {}
     for view in page_views(tables):
@@ -224,7 +239,7 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
         caption += " Click a name to hide its line. Double-click it to show only that line."
     if len(shown) < len(groups):
         caption += f" Shown: the best {len(shown)} of {len(groups)} groups."
-    return views, caption
+    return [Interactive(figure, title, caption, views)]
 
 
 def _draw(
@@ -239,6 +254,10 @@ def _draw(
     x = grid | {"title": {"text": view.over.title()}} | zero
     y = grid | {"title": {"text": view.metric.heading}}
     y |= zero if view.metric.from_zero else {}
+    sizes = np.concatenate([np.abs(line.band.middle) for line in lines])
+    largest = sizes[np.isfinite(sizes)].max(initial=0.0)
+    if largest and not _PLAIN[0] < largest < _PLAIN[1]:
+        y |= {"tickformat": "~e"}
     return traces, {"xaxis": x, "yaxis": y, "showlegend": len(lines) > 1}
 
 

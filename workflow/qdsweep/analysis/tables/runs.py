@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.selection import score_scale_of
+from qdsweep.analysis.statistics import scaled
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.files import damaged
@@ -124,7 +125,8 @@ def qd_auc(metrics: Columns, position: int) -> float:
         np.concatenate([[0.0], metrics[name][: position + 1]])
         for name in ("evaluations", "qd_score")
     )
-    return float(np.trapezoid(scores, evaluations) / evaluations[-1])
+    scores, exponent = scaled(scores)
+    return float(np.ldexp(np.trapezoid(scores, evaluations) / evaluations[-1], exponent))
 
 
 def thin_curve(
@@ -216,7 +218,8 @@ def read_results(
             "scale": score_scale_of(files.path, summary),
         }
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
-        width = (high - low) or math.nan
+        width = high - low
+        width = width if math.isfinite(width) and width else math.nan
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(files.summary, error) from error
     table = curve_metrics(files, summary["archive"]["type"], metrics)
