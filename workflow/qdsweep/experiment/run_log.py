@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qdsweep.metrics import DRAWN
+from qdsweep.metrics import DRAWN, drawn_of, measures
 from qdsweep.ornaments import ornament
 from qdsweep.records.metrics import COMPILE, column_of, read_lines
 from qdsweep.text import duration
@@ -53,12 +53,22 @@ class Progress:
         done: The finished part of the budget.
         metrics: The run's metrics file, for the plots.
         bar: Whether to draw a bar.
+        best_ever: Whether the archive may lose its best elite.
     """
 
-    def __init__(self, budget: dict[str, int], done: int, metrics: Path, *, bar: bool) -> None:
+    def __init__(
+        self,
+        budget: dict[str, int],
+        done: int,
+        metrics: Path,
+        *,
+        bar: bool,
+        best_ever: bool = False,
+    ) -> None:
         ((unit, self.total),) = budget.items()
         self._column = column_of(unit)
         self._metrics = metrics
+        self._shown = drawn_of(measures(best_ever=best_ever))
         self._started = self._logged = self._plotted = time.monotonic()
         self._first: int | None = None
         self._interval = 10.0
@@ -84,7 +94,7 @@ class Progress:
 
     @ornament("the progress bar")
     def _move_bar(self, done: int, row: dict[str, Any]) -> None:
-        self._bar.update(self._bar.task_ids[0], completed=done, description=_metrics(row))
+        self._bar.update(self._bar.task_ids[0], completed=done, description=self._values(row))
 
     def eta(self, done: int) -> float | None:
         """Returns the time to the end at the rate since the first row [s]; None if unknown."""
@@ -114,7 +124,9 @@ class Progress:
     def line(self, row: dict[str, Any]) -> str:
         """Returns a line with the progress of the run."""
         eta = self.eta(row[self._column])
-        text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_metrics(row)}"
+        text = (
+            f"iteration {row['iteration']}, evaluations {row['evaluations']}, {self._values(row)}"
+        )
         return text + (f", {duration(eta)} left" if eta else "")
 
     @ornament("the text plots in run.log")
@@ -130,11 +142,10 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-
-def _metrics(row: dict[str, Any]) -> str:
-    """Returns the metrics of a row that learning curves show."""
-    values = ((metric, row.get(metric.name)) for metric in DRAWN)
-    return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
+    def _values(self, row: dict[str, Any]) -> str:
+        """Returns the metrics of a row that learning curves show."""
+        values = ((metric, row.get(metric.name)) for metric in self._shown)
+        return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:

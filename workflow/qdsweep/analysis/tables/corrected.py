@@ -17,7 +17,7 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN
-from qdsweep.metrics import DRAWN, RANK
+from qdsweep.metrics import BY_NAME, DRAWN, RANK
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
@@ -71,7 +71,9 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
     shown, is_divided = corrected_per_cell(data, cells_of(tables.table))
     score = (RANK if is_divided else RANK.always).label
+    best, label = BY_NAME["obj_max"], tables.metric("obj_max").label
     headings = {name: head.replace(RANK.always.label, score) for name, head in _METRICS.items()}
+    headings[best.name] = headings[best.name].replace(best.label, label)
     sheet = _sheet(group_names(plan).dressed(shown), headings, _note(runs, settings, further))
     write_sheet(sweep.tables, sheet, data)
 
