@@ -14,6 +14,7 @@ import pytest
 import support
 from xdist.scheduler import LoadScopeScheduling
 
+from qdsweep import ornaments
 from qdsweep.config.files import read_preset
 from qdsweep.host.machine import apply_baseline
 
@@ -62,6 +63,18 @@ def own_logging():
     yield
     for handler in set(root.handlers) - set(before):
         root.removeHandler(handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whole_ornaments():
+    """Raises the error of an ornament, which a run would leave out, except where tests allow it."""
+
+    def leave_out(what: str, error: Exception) -> str:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ornaments, "leave_out", leave_out)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -72,3 +72,60 @@ class Shrinking(GaussianEmitter):
         self._sigma = self._sigma * self.rate
         return super().ask()
 '''
+
+# Settings whose numbers agree in their first six digits.
+CLOSE = '''
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Energy:
+    """An energy around -2,000,000 over Unix times; its results do not depend on the arguments."""
+
+    solution_dim = 4
+    fields = {}
+    is_deterministic = True
+
+    def __init__(self, reference=-2000000.0, start=1700000000.0, top=1000.0):
+        self.objective_range = (reference, -1999990.0)
+        self.measures = {"time": (start, start + 100.0), "year": (top - 0.01, top)}
+
+    def evaluate(self, solutions, seeds):
+        shares = 0.5 + 0.5 * np.tanh(solutions[:, :2])
+        measures = np.stack([1.7e9 + 100 * shares[:, 0], 999.99 + 0.01 * shares[:, 1]], axis=1)
+        return Evaluation(-1999995.0 - np.square(solutions).sum(axis=1).clip(0, 4), measures)
+'''
+
+# Objectives near the ends of the numbers of 64 bits.
+EXTREME = """
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Huge:
+    solution_dim = 4
+    measures = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+    objective_range = (-1e308, 1e308)
+    fields = {}
+    is_deterministic = True
+
+    def evaluate(self, solutions, seeds):
+        return Evaluation(self.objective(np.tanh(solutions[:, 2])), np.tanh(solutions[:, :2]))
+
+    def objective(self, share):
+        return 1e308 * share
+
+
+class Big(Huge):
+    objective_range = (0, 1e300)
+
+    def objective(self, share):
+        return 1e300 * np.abs(share)
+
+
+class Tiny(Huge):
+    objective_range = (0, 1e-300)
+
+    def objective(self, share):
+        return 1e-310 * np.abs(share)
+"""

@@ -13,7 +13,18 @@ from support import REPO
 PACKAGE = REPO / "workflow/qdsweep"
 # A later folder may import an earlier one, but never the reverse, even in a function.
 ORDER = (
-    *("errors", "files", "versions", "text", "metrics", "host", "config", "sweep", "records"),
+    *(
+        "errors",
+        "ornaments",
+        "files",
+        "versions",
+        "text",
+        "metrics",
+        "host",
+        "config",
+        "sweep",
+        "records",
+    ),
     *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
     *("elites", "analysis", "scaling", "cli", "warm"),
 )

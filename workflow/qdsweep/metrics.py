@@ -7,7 +7,8 @@ experiment) are added in each sweep.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 NORM_QD_SCORE = "norm_qd_score"
 # The metrics of every archive, in the order of metrics.csv.
@@ -135,6 +136,23 @@ METRICS = (
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+@cache
+def measures(*, best_ever: bool) -> tuple[Metric, ...]:
+    """Returns the metrics as a sweep labels them.
+
+    Args:
+        best_ever: Whether an archive of the sweep may lose its best elite. `obj_max` is then the
+            best objective that was ever inserted, as in pyribs.
+    """
+    if not best_ever:
+        return METRICS
+    best = BY_NAME["obj_max"]
+    ever = replace(best, label=f"{best.label} ever")
+    return tuple(ever if metric is best else metric for metric in METRICS)
+
+
 RECORDED = tuple(metric for metric in METRICS if metric.recorded)
 RANK = BY_NAME[NORM_QD_SCORE]
 # The return of a learner's current policy in greedy episodes. `obj_max` is that of the whole run.

@@ -7,7 +7,7 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -16,12 +16,27 @@ _MINUS = "\u2212"
 _DASH = "\u2013"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DECIMALS = 6  # of a number, at most
+_LONG = 1e15  # the smallest number of 16 digits
+_LARGEST = 308  # the largest power of ten of 64 bits
+_EXACT = 17  # significant digits from which a number of 64 bits is read back
 
 
-def number(value: float, decimals: int = 0) -> str:
-    """Returns a number with thousands separators, or a dash for a missing one."""
+def number(value: float, decimals: int | None = None) -> str:
+    """Returns a number with thousands separators, or a dash for a missing one.
+
+    A number of 16 digits or more is written with a power of ten.
+
+    Args:
+        value: The number.
+        decimals: How many it has, by default none. A negative one rounds only long numbers, which
+            by default have six digits.
+    """
     if not math.isfinite(value):
         return _DASH
+    if abs(value) >= _LONG:
+        digits = 6 if decimals is None else math.floor(math.log10(abs(value))) + 1 + decimals
+        return short(value, min(max(digits, 1), _EXACT))
+    decimals = max(decimals or 0, 0)
     # + 0.0: a number rounded to zero has no sign.
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", _MINUS)
 
@@ -36,13 +51,39 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 def short(value: float, digits: int = 6) -> str:
     """Returns a number with at most `digits` significant digits, and powers of ten.
 
-    A missing number is a dash.
+    A missing number is a dash. Only a reader may see the text: unequal numbers may share it.
     """
-    if math.isnan(value):
+    if not math.isfinite(value):
         return _DASH
-    text, _, exponent = f"{value:.{digits}g}".partition("e")
+    text, _, exponent = f"{value + 0.0:.{digits}g}".partition("e")  # zero has no sign
     power = f" {TIMES} 10{str(int(exponent)).translate(_RAISED)}" if exponent else ""
     return text.replace("-", _MINUS) + power
+
+
+def exact(value: float, digits: int = 6) -> str:
+    """Returns a number in at least `digits` significant digits, from which it is read back."""
+    while digits < _EXACT and float(f"{value:.{digits}g}") != value:
+        digits += 1
+    return short(value, digits)
+
+
+def apart(
+    values: Iterable[float], digits: int = 6, written: Callable[[float, int], str] = short
+) -> list[str]:
+    """Returns numbers in the fewest digits, `digits` or more, that keep unequal ones apart.
+
+    Args:
+        values: The numbers.
+        digits: How many significant digits are enough where they keep them apart.
+        written: Writes a number in a number of digits.
+    """
+    every = list(values)
+    count = len({value for value in every if math.isfinite(value)})
+    for used in range(digits, _EXACT + 1):
+        texts = [written(value, used) for value in every]
+        if len(set(texts) - {_DASH}) >= count:
+            break
+    return texts
 
 
 # A smaller number is what rounding leaves of 0, such as the objective of a perfect solution.
@@ -54,7 +95,7 @@ def significant(value: float) -> str:
     if abs(value) < _ZERO:
         return "0"
     decimals = 2 - math.floor(math.log10(abs(value))) if math.isfinite(value) else 0
-    return number(value, max(decimals, 0)) if decimals <= _DECIMALS else short(value, 3)
+    return number(value, decimals) if decimals <= _DECIMALS else short(value, 3)
 
 
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
@@ -80,13 +121,16 @@ def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
     """Returns how many decimals a column of means and standard errors deserves.
 
     A typical standard error keeps two significant digits; without any standard error the
-    means keep four. Numbers that are 0 with the most decimals do not count.
+    means keep four. Numbers that are 0 with the most decimals do not count. The result is negative
+    where long numbers lose digits before the decimal point; see `number`.
     """
+    means = list(means)
+    fewest = -_LARGEST if any(abs(mean) >= _LONG for mean in means) else 0
     for numbers, digits in ((errors, 2), (means, 4)):
-        sizes = [abs(n) for n in numbers if math.isfinite(n) and round(n, _DECIMALS)]
+        sizes = [abs(n) for n in map(float, numbers) if math.isfinite(n) and round(n, _DECIMALS)]
         if sizes:
             typical = sorted(sizes)[len(sizes) // 2]
-            return min(max(digits - 1 - math.floor(math.log10(typical)), 0), _DECIMALS)
+            return min(max(digits - 1 - math.floor(math.log10(typical)), fewest), _DECIMALS)
     return 0
 
 
@@ -247,12 +291,12 @@ def seeds_text(seeds: Iterable[int | str]) -> str:
     return f"{'seed' if len(numbers) == 1 else 'seeds'} {spans(numbers)}"
 
 
-def short_number(value: float) -> str:
+def short_number(value: float, digits: int = 6) -> str:
     """Returns a number as 950, 2.5k, 100k or 1.5M, with a true minus."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return short(value / size) + unit
-    return short(value)
+        if _LONG > abs(value) >= size:
+            return short(value / size, digits) + unit
+    return short(value, digits)
 
 
 def duration(seconds: float) -> str:

@@ -102,10 +102,13 @@ def is_defined(lines: list[Line]) -> bool:
 
 
 def constant(lines: list[Line]) -> float | None:
-    """Returns the one value of all lines at all times; None where they have several, or none."""
+    """Returns the one value of all lines at all times; None where they have several, or none.
+
+    A mean of equal values may differ from them in its last bits.
+    """
     every = np.concatenate([np.empty(0), *(line.band.middle for line in lines)])
     values = every[np.isfinite(every)]
-    if len(values) and np.allclose(values, values[0], rtol=1e-9, atol=0):
+    if len(values) and np.allclose(values, values[0], rtol=1e-14, atol=0):
         return float(values[0])
     return None
 

@@ -265,6 +265,8 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
                 row["values"][name] = value
                 if name == OF_SWEEPS and "imported" in row:
                     row["imported"] = f"sweep {value}, {row['imported']}"
+    if any(plan.best_ever for plan in plans):
+        data["best_ever"] = True
     figures = _figures(plans, Plan.of(data))
     return {**data, "rank": plans[0].rank.name, "figures": figures}
 

@@ -16,7 +16,7 @@ from qdsweep.metrics import BY_NAME, METRICS, NORM_QD_SCORE, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
-from qdsweep.text import TIMES, plural, short
+from qdsweep.text import TIMES, exact, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -256,7 +256,8 @@ def read_tables(sweep_dir: Path) -> Tables:
         _with(read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text), needed)
         for name, needed in columns.items()
     )
-    table = table[table["qd_score_n"] > 0]
+    # A QD score beyond the numbers of 64 bits is missing, unlike the other results.
+    table = table[table[[f"{metric.column}_n" for metric in shown]].gt(0).any(axis=1)]
     by_seed = None
     if plan.figures.band in OF_SEEDS:
         by_seed = read_csv(sweep.seed_curves, remedy, dtype=text)
@@ -380,7 +381,8 @@ def others_text(groups: int) -> str:
 def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
     """Returns the domain (of config.yaml), archive and QD-score offset of a run in words.
 
-    Runs with different texts must not share a QD-score axis or a colour scale.
+    Runs with different texts must not share a QD-score axis or a colour scale, so its numbers are
+    exact.
     """
     archive = summary["archive"]
     dims, cells, ranges = archive.get("dims"), archive.get("cells"), archive.get("ranges")
@@ -390,8 +392,8 @@ def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
         size = f"{cells:,} cells" if cells else "no cells"
     parts = [domain_name(run_dir), f"{archive['type']} archive, {size}"]
     if ranges:
-        parts.append(f" {TIMES} ".join(f"[{short(low)}, {short(high)}]" for low, high in ranges))
-    parts.append(f"QD-score offset {short(archive['qd_score_offset'])}")
+        parts.append(f" {TIMES} ".join(f"[{exact(low)}, {exact(high)}]" for low, high in ranges))
+    parts.append(f"QD-score offset {exact(archive['qd_score_offset'])}")
     return "; ".join(parts)
 
 

@@ -39,6 +39,12 @@ class Estimate:
     low: float
     high: float
 
+    def times_power(self, exponent: int) -> "Estimate":
+        """Returns it times a power of two."""
+        return Estimate(
+            *(float(np.ldexp(end, exponent)) for end in (self.value, self.low, self.high))
+        )
+
     def columns(self, name: str) -> dict[str, float]:
         """Returns it as columns of a table."""
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
@@ -53,7 +59,48 @@ def mean_error_count(values: Scores) -> tuple[float, float, int]:
     n = len(values)
     if n == 0:
         return math.nan, math.nan, 0
-    return float(np.mean(values)), float(standard_error(values)), n
+    return float(mean_of(values)), float(standard_error(values)), n
+
+
+# Powers of two beyond which squares of variances leave the numbers of 64 bits.
+_FAR = 200
+
+
+def scaled(samples: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Returns samples times a power of two that keeps squares in range, and its exponent.
+
+    Others than very large and very small ones stay as they are.
+    """
+    known = np.abs(samples[np.isfinite(samples)])
+    _, exponent = math.frexp(known.max(initial=0.0))
+    if abs(exponent) < _FAR:
+        return samples, 0
+    return np.ldexp(samples, -exponent), exponent
+
+
+def _or_one_value(samples: NDArray[Any], computed: NDArray[Any], constant: Any) -> Any:
+    """Returns what was computed over the first axis, and `constant` where samples are all equal.
+
+    A mean of equal numbers is rounded, and then their deviation is not 0.
+    """
+    return np.where((samples == samples[:1]).all(axis=0), constant, computed)[()]
+
+
+def mean_of(samples: NDArray[Any]) -> Any:
+    """Returns the mean over the first axis, which for equal samples is their value."""
+    inner, exponent = scaled(samples)
+    return _or_one_value(samples, np.ldexp(inner.mean(axis=0), exponent), samples[0])
+
+
+def variance_of(samples: NDArray[Any]) -> Any:
+    """Returns the variance over the first axis, which for equal samples is 0."""
+    return _or_one_value(samples, samples.var(axis=0, ddof=1), 0.0)
+
+
+def deviation_of(samples: NDArray[Any]) -> Any:
+    """Returns the standard deviation over the first axis, which for equal samples is 0."""
+    inner, exponent = scaled(samples)
+    return _or_one_value(samples, np.ldexp(inner.std(axis=0, ddof=1), exponent), 0.0)
 
 
 def standard_error(samples: NDArray[Any]) -> Any:
@@ -61,7 +108,7 @@ def standard_error(samples: NDArray[Any]) -> Any:
     n = len(samples)
     if n < 2:
         return np.full(samples.shape[1:], math.nan)[()]
-    return samples.std(axis=0, ddof=1) / math.sqrt(n)
+    return deviation_of(samples) / math.sqrt(n)
 
 
 def interquartile_mean(strata: Strata) -> Estimate:
@@ -82,18 +129,25 @@ def interquartile_mean(strata: Strata) -> Estimate:
     Returns:
         The 25 % trimmed mean; no interval where a task has fewer than `MIN_SEEDS` runs.
     """
-    pooled = np.sort(np.concatenate(strata))
+    every = np.concatenate(strata)
+    inner, exponent = scaled(every)
+    if exponent:
+        parts = np.split(inner, np.cumsum([len(runs) for runs in strata])[:-1])
+        return interquartile_mean(parts).times_power(exponent)
+    pooled = np.sort(every)
     count = len(pooled)
     if count < MIN_SEEDS:  # nothing is trimmed, and scipy.stats takes a second to import
-        return Estimate(float(pooled.mean()) if count else math.nan, math.nan, math.nan)
+        return Estimate(float(mean_of(pooled)) if count else math.nan, math.nan, math.nan)
     from scipy import stats
 
-    value = float(stats.trim_mean(pooled, _TRIM))
+    cut = int(_TRIM * count)
+    value = float(
+        _or_one_value(pooled[cut : count - cut], stats.trim_mean(pooled, _TRIM), pooled[cut])
+    )
     if min(map(len, strata)) < MIN_SEEDS:
         return Estimate(value, math.nan, math.nan)
-    cut = int(_TRIM * count)
     low, high, remaining = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
-    spread = np.array([len(runs) * np.clip(runs, low, high).var(ddof=1) for runs in strata])
+    spread = np.array([len(runs) * variance_of(np.clip(runs, low, high)) for runs in strata])
     if not spread.any():  # the interval is unknown, unless all runs are equal
         return Estimate(value, *([value] * 2 if pooled[0] == pooled[-1] else [math.nan] * 2))
     freedom = np.array([max(((runs >= low) & (runs <= high)).sum() - 1, 1) for runs in strata])
@@ -205,7 +259,7 @@ def welch(groups: Strata, first: NDArray[np.intp], second: NDArray[np.intp]) -> 
     Returns:
         ``(p,)``; 1 for two groups of one and the same value.
     """
-    summaries = np.array([(group.mean(), group.std(ddof=1), len(group)) for group in groups])
+    summaries = np.array([(mean_of(group), deviation_of(group), len(group)) for group in groups])
     return welch_of_summaries(summaries[first], summaries[second])
 
 
@@ -221,17 +275,32 @@ def welch_of_summaries(first: Scores, second: Scores) -> Scores:
     """
     from scipy import stats
 
+    counts = first[:, 2], second[:, 2]
+    numbers = np.stack([first[:, :2], second[:, :2]])  # means and deviations, in one unit
+    _, exponents = np.frexp(
+        np.abs(numbers).max(axis=(0, 2), initial=0.0, where=np.isfinite(numbers))
+    )
+    exponents = np.where(np.abs(exponents) < _FAR, 0, exponents)
+    first, second = (np.ldexp(of, -exponents[:, None]) for of in numbers)
     with np.errstate(divide="ignore", invalid="ignore"):
-        test = stats.ttest_ind_from_stats(*first.T, *second.T, equal_var=False)
+        test = stats.ttest_ind_from_stats(
+            *first.T, counts[0], *second.T, counts[1], equal_var=False
+        )
     return np.where(np.isnan(test.pvalue), 1.0, test.pvalue)
 
 
-def difference_of_means(first: Scores, second: Scores) -> Estimate:
-    """Returns the mean of `first` minus that of `second`, with the interval of Welch's t test."""
-    value = float(first.mean() - second.mean())
-    variances = np.array([scores.var(ddof=1) / len(scores) for scores in (first, second)])
+def difference_of_means(first: Scores, second: Scores) -> tuple[Estimate, float]:
+    """Returns the mean of `first` minus that of `second`, and the standard error of that.
+
+    The difference has the interval of Welch's t test.
+    """
+    inner, exponent = scaled(np.concatenate([first, second]))
+    first, second = np.split(inner, [len(first)])
+    value = float(mean_of(first) - mean_of(second))
+    variances = np.array([variance_of(scores) / len(scores) for scores in (first, second)])
     half = welch_half_width(variances, np.array([len(first), len(second)]), ALPHA)
-    return Estimate(value, value - half, value + half)
+    difference = Estimate(value, value - half, value + half).times_power(exponent)
+    return difference, float(np.ldexp(math.sqrt(sum(variances)), exponent))
 
 
 def welch_half_width(variances: Scores, counts: NDArray[Any], alpha: float) -> float:
@@ -313,11 +382,12 @@ def spread(values: NDArray[np.float64], band: str) -> Band:
     """Returns the band of ``(n, k)`` values of n runs."""
     unknown = np.full(values.shape[1], np.nan)
     if band == "seeds":
-        return Band(values.mean(axis=0), unknown, unknown)
+        return Band(mean_of(values), unknown, unknown)
     if band == "quartiles":
-        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+        inner, exponent = scaled(values)
+        low, middle, high = np.ldexp(np.quantile(inner, (0.25, 0.5, 0.75), axis=0), exponent)
         return Band(middle, low, high) if len(values) > 1 else Band(middle, unknown, unknown)
-    return around(values.mean(axis=0), standard_error(values), len(values), band)
+    return around(mean_of(values), standard_error(values), len(values), band)
 
 
 def band_text(counts: list[int], band: str = "error") -> str:

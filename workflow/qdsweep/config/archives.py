@@ -74,6 +74,11 @@ class _ArchiveKind(Model):
         return self.cells in FIXED
 
     @property
+    def keeps_best(self) -> bool:
+        """Whether its best elite always stays: then `obj_max` is the objective of an elite."""
+        return True
+
+    @property
     def has_grid(self) -> bool:
         """Whether it is a grid, with `archive.dims` cells along each measure."""
         return self.cells in ("boxes", "boundaries")
@@ -103,6 +108,11 @@ class _Annealed(_ArchiveKind):
         if key == "learning_rate" and self.learning_rate is None:
             return "the archive has no thresholds (no learning_rate when the run starts)"
         return super().why_fixed(key)
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether no threshold is below the objective of the elite, which a worse one replaces."""
+        return self.learning_rate in (None, 1)
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -345,6 +355,11 @@ class PluginArchive(_ArchiveKind):
     def has_fixed_cells(self) -> bool:
         """True, as only the user's class knows. Figures leave out runs without a history."""
         return True
+
+    @property
+    def keeps_best(self) -> bool:
+        """False, as only the user's class knows."""
+        return False
 
 
 _Elites = (

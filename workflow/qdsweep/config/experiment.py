@@ -221,6 +221,14 @@ class Experiment(Model):
         return self.algorithm.reported_archive.has_fixed_cells
 
     @property
+    def keeps_best(self) -> bool:
+        """Whether its archive never loses its best elite, also after changes of the schedule."""
+        archive = self.algorithm.reported_archive
+        changed = {key.rpartition(".")[2] for change in self.schedule for key in change.set}
+        has_thresholds = getattr(archive, "learning_rate", None) is not None
+        return archive.keeps_best and not (has_thresholds and "learning_rate" in changed)
+
+    @property
     def donor(self) -> "Experiment | None":
         """The experiment without its last change: it is the same up to there."""
         if not self.schedule:

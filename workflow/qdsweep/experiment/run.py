@@ -206,7 +206,13 @@ class Recorder:
         self.metrics = Metrics(self.files.metrics, state.iterations, self.own.columns)
         ((unit, _),) = self.experiment.budget.items()
         done = getattr(state, unit)
-        self.progress = Progress(self.experiment.budget, done, self.files.metrics, bar=bar)
+        self.progress = Progress(
+            self.experiment.budget,
+            done,
+            self.files.metrics,
+            bar=bar,
+            best_ever=not self.experiment.keeps_best,
+        )
         self.attempts = read_status(self.files).attempts
         for attempt in self.attempts:
             if "how" not in attempt:  # it ended without a record

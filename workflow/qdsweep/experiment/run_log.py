@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.host.clock import AWAKE
-from qdsweep.metrics import COMPILE, DRAWN
+from qdsweep.metrics import COMPILE, DRAWN, drawn_of, measures
+from qdsweep.ornaments import ornament
 from qdsweep.records.metrics import column_of, read_lines
 from qdsweep.text import duration
 
@@ -52,36 +53,48 @@ class Progress:
         done: The finished part of the budget.
         metrics: The run's metrics file, for the plots.
         bar: Whether to draw a bar.
+        best_ever: Whether the archive may lose its best elite.
     """
 
-    def __init__(self, budget: dict[str, int], done: int, metrics: Path, *, bar: bool) -> None:
+    def __init__(
+        self,
+        budget: dict[str, int],
+        done: int,
+        metrics: Path,
+        *,
+        bar: bool,
+        best_ever: bool = False,
+    ) -> None:
         ((unit, self.total),) = budget.items()
         self._column = column_of(unit)
         self._metrics = metrics
+        self._shown = drawn_of(measures(best_ever=best_ever))
         self._started = self._logged = self._plotted = AWAKE.now()
         self._first: int | None = None
         self._interval = 10.0
         self._plot_interval = FIRST_PLOT_SECONDS
-        self._bar = None
+        self._bar: Any = None
         if bar:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-            from rich.progress import (
-                Progress as Bar,
-            )
+            self._start_bar(unit, done)
 
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bar.add_task(unit, total=self.total, completed=done)
-            self._bar.start()
+    @ornament("the progress bar")
+    def _start_bar(self, unit: str, done: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        bar.add_task(unit, total=self.total, completed=done)
+        bar.start()
+        self._bar = bar
+
+    @ornament("the progress bar")
+    def _move_bar(self, done: int, row: dict[str, Any]) -> None:
+        self._bar.update(self._bar.task_ids[0], completed=done, description=self._values(row))
 
     def eta(self, done: int) -> float | None:
         """Returns the time to the end at the rate since the first row [s]; None if unknown."""
@@ -97,7 +110,7 @@ class Progress:
         if self._first is None:  # the time of the first row includes imports and compilation
             self._first, self._started = done, now
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, description=_metrics(row))
+            self._move_bar(done, row)
         if now - self._logged >= self._interval:
             self._logged = now
             self._interval = min(600.0, self._interval * 1.5)
@@ -107,28 +120,32 @@ class Progress:
             self._plot_interval = min(3600.0, self._plot_interval * 2)
             self.plot()
 
+    @ornament("lines on the progress in run.log", lambda why, self, row: "")
     def line(self, row: dict[str, Any]) -> str:
         """Returns a line with the progress of the run."""
         eta = self.eta(row[self._column])
-        text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_metrics(row)}"
+        text = (
+            f"iteration {row['iteration']}, evaluations {row['evaluations']}, {self._values(row)}"
+        )
         return text + (f", {duration(eta)} left" if eta else "")
 
+    @ornament("the text plots in run.log")
     def plot(self) -> None:
         """Logs a text plot of QD score, coverage and seconds per iteration."""
         text = text_plot(self._metrics)
         if text:
             log.info("the run so far, over evaluations:\n%s", text)
 
+    @ornament("the end of the progress bar")
     def close(self) -> None:
         """Removes the bar."""
         if self._bar is not None:
             self._bar.stop()
 
-
-def _metrics(row: dict[str, Any]) -> str:
-    """Returns the metrics of a row that learning curves show."""
-    values = ((metric, row.get(metric.name)) for metric in DRAWN)
-    return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
+    def _values(self, row: dict[str, Any]) -> str:
+        """Returns the metrics of a row that learning curves show."""
+        values = ((metric, row.get(metric.name)) for metric in self._shown)
+        return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from snakemake.logging import DefaultFormatter, format_wildcards, get_event, logger
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from qdsweep.ornaments import ornament
 from qdsweep.planning.jobs import RULES, failed_jobs
 from qdsweep.records.progress import Standing, outlook
 from qdsweep.records.status import last_lines
@@ -118,6 +119,7 @@ class Progress:
         self._begun = (time.monotonic(), sum(now.evaluations for now in known))
         self._done = all(now.state == "finished" for now in known)
 
+    @ornament("lines on the progress of the runs", lambda why, self, **about: "")
     def line(self, *, after: float, failed: int) -> str:
         """Returns a line, if the last one is long enough ago and work was left then.
 

@@ -22,7 +22,7 @@ from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json, write_text
-from qdsweep.metrics import METRICS, RANK, Metric
+from qdsweep.metrics import RANK, Metric, measures
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.results import write_configs
 from qdsweep.records.search import Level, levels_of, read_search_rows
@@ -136,6 +136,7 @@ class Plan:
         base: The experiment that is swept; settings that a search finds are composed of it.
         titles: Swept algorithm -> the title in its preset, where it has one.
         sources: The code of the user's metrics at the last start; see `sources_of`.
+        best_ever: Whether an archive of it may lose its best elite.
     """
 
     name: str
@@ -160,11 +161,12 @@ class Plan:
     base: str | Mapping[str, Any] = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    best_ever: bool = False
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of its runs: ours, then the user's."""
-        return (*METRICS, *self.own)
+        return (*measures(best_ever=self.best_ever), *self.own)
 
     @property
     def counted(self) -> str:
@@ -201,6 +203,8 @@ class Plan:
             )
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]
+        best_ever = bool(data.get("best_ever"))
+        ours = measures(best_ever=best_ever)
         own = tuple(
             OwnMetric.model_validate_json(json.dumps(metric)).metric
             for metric in data.get("metrics") or ()
@@ -220,7 +224,7 @@ class Plan:
                 Published.model_validate_json(json.dumps(result))
                 for result in data.get("published") or ()
             ],
-            rank={metric.name: metric for metric in (*METRICS, *own)}[data.get("rank", RANK.name)],
+            rank={metric.name: metric for metric in (*ours, *own)}[data.get("rank", RANK.name)],
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
@@ -231,6 +235,7 @@ class Plan:
             base=data.get("base", ""),
             titles=data.get("titles", {}),
             sources=data.get("sources", {}),
+            best_ever=best_ever,
         )
 
     @property

@@ -34,6 +34,7 @@ from qdsweep.host.lock import Lock
 from qdsweep.host.machine import BUSY
 from qdsweep.host.process import die_with_parent
 from qdsweep.metrics import SECONDS
+from qdsweep.ornaments import ornament
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
 from qdsweep.records.paths import Results, RunDir
@@ -529,6 +530,7 @@ def _sheet(study: Study, table: "pd.DataFrame", unit: str, note: str) -> Sheet:
     return Sheet(NAME, title, note, list(columns), 0, rows)
 
 
+@ornament("the figure of the scaling", lambda why, *about: Omitted(NAME, _SECTION, _TITLE, why))
 def _figure(
     table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
 ) -> Drawn | Omitted:

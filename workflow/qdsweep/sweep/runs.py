@@ -176,7 +176,9 @@ class Sweep:
         measured = {"metrics": list(own.values())} if own else {}
         titles = self._titles
         titled = {"titles": titles} if titles else {}
-        return {**about, **measured, **titled, "columns": list(self.columns), "rows": rows}
+        keeps_best = all(setting.keeps_best for setting in self.settings.values())
+        best = {} if keeps_best else {"best_ever": True}
+        return {**about, **measured, **titled, **best, "columns": list(self.columns), "rows": rows}
 
     @property
     def _titles(self) -> dict[str, str]:

@@ -7,6 +7,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy import stats
 
 from qdsweep.analysis.statistics import (
@@ -19,6 +21,7 @@ from qdsweep.analysis.statistics import (
     interquartile_mean,
     least_mann_whitney,
     mann_whitney,
+    mean_error_count,
     performance_profile,
     probability_of_improvement,
     spread,
@@ -237,12 +240,14 @@ def test_without_enough_seeds_intervals_are_nan():
 def test_the_interval_of_a_difference_is_that_of_welchs_test():
     first, second = np.array([3.0, 4.0, 8.0]), np.array([1.0, 1.5, 2.0, 0.5, 1.0])
     test = stats.ttest_ind(first, second, equal_var=False)
-    estimate, expected = difference_of_means(first, second), test.confidence_interval(0.95)
+    estimate, error = difference_of_means(first, second)
+    expected = test.confidence_interval(0.95)
+    assert error == pytest.approx(math.hypot(stats.sem(first), stats.sem(second)))
     assert estimate.value == first.mean() - second.mean()
     assert [estimate.low, estimate.high] == pytest.approx([expected.low, expected.high])
-    one_varies = difference_of_means(np.ones(3), second)
+    one_varies, _ = difference_of_means(np.ones(3), second)
     assert one_varies.high - 1 + second.mean() == pytest.approx(stats.sem(second) * 2.7764451)
-    assert difference_of_means(np.ones(3), np.zeros(5)) == Estimate(1.0, 1.0, 1.0)
+    assert difference_of_means(np.ones(3), np.zeros(5)) == (Estimate(1.0, 1.0, 1.0), 0.0)
 
 
 @pytest.mark.filterwarnings("error")
@@ -252,6 +257,60 @@ def test_no_spread_is_no_evidence_of_a_difference():
     assert p.tolist() == [1.0, 0.0]
     estimate = interquartile_mean([same])
     assert (estimate.low, estimate.value, estimate.high) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@given(
+    value=st.floats(-1.7e308, 1.7e308),
+    sizes=st.lists(st.integers(3, 40), min_size=3, max_size=3),
+)
+@example(value=0.3, sizes=[10, 5, 26])
+@example(value=0.1, sizes=[20, 16, 20])
+@example(value=5e-324, sizes=[3, 3, 4])
+def test_equal_values_have_no_difference_and_no_spread(value, sizes):
+    """Their mean is rounded, so that groups of unequal sizes would differ significantly."""
+    groups = [np.full(size, value) for size in sizes]
+    first, second = np.triu_indices(3, k=1)
+    p = welch(groups, first, second)
+    assert p.tolist() == holm(p).tolist() == [1.0, 1.0, 1.0]
+    for i, j in zip(first, second, strict=True):
+        nothing = Estimate(0.0, 0.0, 0.0), 0.0
+        assert difference_of_means(groups[i], groups[j]) == nothing
+        assert mann_whitney(groups[i], groups[j]) == 1.0
+        assert probability_of_improvement([groups[i]], [groups[j]]).value == 0.5
+    for group in groups:
+        assert mean_error_count(group) == (value, 0.0, len(group))
+        assert interquartile_mean([group]) == Estimate(value, value, value)
+        for band in ("error", "interval", "quartiles"):
+            assert {float(end[0]) for end in spread(group[:, None], band)} == {value}
+    assert interquartile_mean(groups) == Estimate(value, value, value)
+
+
+@pytest.mark.filterwarnings("error")
+@given(exponent=st.one_of(st.integers(210, 1018), st.integers(-1010, -210)))
+@example(exponent=1018)
+@example(exponent=-1010)
+def test_statistics_do_not_depend_on_the_size_of_numbers(exponent):
+    """Squares of numbers near the ends of 64 bits are infinite, or 0."""
+    plain = [np.array([3.0, 4.0, 8.0]), np.array([1.0, 1.5, 2.0, 0.5, 1.0]), np.array([9.0, 7, 5])]
+    sized = [np.ldexp(group, exponent) for group in plain]
+    pairs = np.triu_indices(3, k=1)
+
+    def grown(numbers):
+        return [np.ldexp(number, exponent) for number in numbers]
+
+    np.testing.assert_array_equal(welch(sized, *pairs), welch(plain, *pairs))
+    estimate, error = difference_of_means(*plain[:2])
+    expected = Estimate(*grown([estimate.value, estimate.low, estimate.high])), *grown([error])
+    assert difference_of_means(*sized[:2]) == expected
+    for group, large in zip(plain, sized, strict=True):
+        *numbers, count = mean_error_count(group)
+        assert mean_error_count(large) == (*grown(numbers), count)
+        whole = interquartile_mean([group])
+        assert interquartile_mean([large]) == Estimate(*grown([whole.value, whole.low, whole.high]))
+        for band in ("error", "interval", "quartiles"):
+            ends = spread(group[:, None], band)
+            np.testing.assert_array_equal(spread(large[:, None], band), grown(ends))
 
 
 @pytest.mark.parametrize("outlier", [0.0, 2.0])

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from qdsweep.analysis.explore.live import LiveRun, open_run
 from qdsweep.analysis.explore.runs import Shown
 from qdsweep.analysis.figures.archive_profile import EarlierRun
-from qdsweep.analysis.figures.heatmap import Limits, color_limits
+from qdsweep.analysis.figures.heatmap import Limits, color_limits, narrowed
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES, FIXED
@@ -103,6 +103,8 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
         cells, title = ARCHIVES[about["type"]].cells, score_scale_of(run.files.path, run.summary)
         names = ("objective", "centroids" if cells == "centroids" else "measures")
         objective, points = _read(run, *names)
+        if len(objective) and np.abs(objective).max() > np.finfo(np.float32).max:
+            raise BadInput(f"{run.path}: objectives beyond 3.4e38, the largest that a map shows")
         space: dict[str, Any] = {
             "title": title,
             "measures": run.measure_names,
@@ -119,8 +121,9 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
                 points = np.column_stack([points, objective])
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(run.files.summary, error) from error
-    places = {"points": _text(points.astype("<f4")), "filled": cells == "centroids"}
-    return title, space | {"ranges": ranges} | places, objective
+    wide = any(narrowed(column).dtype != np.float32 for column in points.T)
+    places = {"points": _text(points.astype("<f8" if wide else "<f4")), "wide": wide}
+    return title, space | {"ranges": ranges, "filled": cells == "centroids"} | places, objective
 
 
 def _read(run: Run, *names: str) -> list[NDArray[Any]]:

@@ -16,6 +16,7 @@ from qdsweep.analysis.explore.runs import MOST, Shown, choose_runs
 from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
 from qdsweep.experiment.load import Run
 from qdsweep.files import read_json
+from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Maps(NamedTuple):
     played: frozenset[str] = frozenset()
 
 
+@ornament("the maps on the page", lambda why, data: Maps())
 def embedded(data: SweepData) -> Maps:
     """Returns the maps of a sweep's finished runs as a part of its report; empty without any.
 
@@ -74,6 +76,8 @@ def embedded(data: SweepData) -> Maps:
         if sum(about["spaces"][run["space"]]["cells"] for run in runs) <= CELLS:
             break
     if not runs:
+        for run in about["runs"][:1]:
+            raise ValueError(run["problem"])
         return Maps()
     looks, parts, sources, drawn = {look.path.name: look for look in chosen.runs}, {}, {}, []
     for place, run in enumerate(runs):
@@ -85,7 +89,7 @@ def embedded(data: SweepData) -> Maps:
         if not isinstance(opened, EarlierRun):  # films are of final elites
             sources[name] = source
     played = _films(data.sweep, sources)
-    notes = [f"{run['label']}: files are damaged." for run in about["runs"] if "problem" in run]
+    notes = [f"{run['label']}: cannot be shown." for run in about["runs"] if "problem" in run]
     notes.append(beyond_text((row, run) for row, run in drawn if row is not None).strip())
     about |= {"title": chosen.title, "runs": runs, "notes": [*chosen.notes, *filter(None, notes)]}
     about |= {"is_open": False, "sweeps": [], "films": list(played)}

@@ -19,6 +19,7 @@ from qdsweep.config.requirements import require_packages
 from qdsweep.files import naming
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
 from qdsweep.metrics import COMPILE, OWN_SECONDS, SECONDS
+from qdsweep.ornaments import ornament
 from qdsweep.records.metrics import read_lines
 from qdsweep.records.paths import StateDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
@@ -99,6 +100,7 @@ def _parameters(plan: Plan) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
+@ornament("the event file {1}", lambda why, *about, **final: False)
 def _update(
     state: StateDir,
     folder: Path,

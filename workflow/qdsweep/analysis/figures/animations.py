@@ -14,6 +14,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archives import key_text, score_text
 from qdsweep.analysis.figures.figure import (
     Drawn,
+    Omitted,
     keep,
     keep_all,
     remove_others,
@@ -42,6 +43,7 @@ from qdsweep.elites.rollout import rollout, slug
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_json
+from qdsweep.ornaments import ornament
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.text import number, plural
@@ -116,7 +118,7 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
     """
     data = SweepData.read(sweep_dir, runs_dir)
     folder, width = data.sweep.evolution, data.plan.figures.column_width
-    drawn: list[Drawn] = []
+    drawn: list[Drawn | Omitted] = []
     animated: dict[str, tuple[Evolution, Limits]] = {}
     for scale, groups in best_groups(data).items():
         fillings = [_read(data, group) for group in groups]
@@ -211,6 +213,7 @@ def evolution_limits(shown: list[Evolution], chosen: Limits | None) -> Limits:
     return color_limits(last, shown[0].run.summary["archive"], chosen)
 
 
+@ornament("the animation of the archive of {1}")
 def _read(data: SweepData, group: str) -> Evolution | None:
     """Reads the evolution of a group's median run; without one prints why and returns None."""
     row = data.median_run(group)
@@ -240,7 +243,11 @@ def _cells_of_pixels(run: Run) -> NDArray[np.int64] | None:
     return nearest
 
 
-def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Drawn:
+@ornament(
+    "the figure {0}",
+    lambda why, name, *about: Omitted(name, "Evolution", "Archives over time", why),
+)
+def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Drawn | Omitted:
     """Draws a row of moments for each group, in one colour scale."""
     import pandas as pd
     from matplotlib.figure import Figure
@@ -322,23 +329,34 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     keep_all(sweep.rollouts, sweep, made_of, lambda: _render(sweep.rollouts, shown, settings))
 
 
-def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> set[str]:
-    """Renders elites of each group's run; returns the names of the files."""
-    entries, taken = [], set[str]()
+@ornament("the episodes of {4}", lambda why, *about: None)
+def _episodes(
+    run: RunDir, folder: Path, settings: Rollouts, files: str, group: str
+) -> list[dict[str, Any]] | None:
+    """Renders elites of a group's run; returns their entries of rollouts.json."""
+    entries = rollout(
+        run.results.path,
+        folder,
+        settings.elites,
+        settings.seconds,
+        run=run.name,
+        files=files,
+        streamed=True,
+    )
+    return [{**entry, "group": group} for entry in entries]
+
+
+def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> tuple[set[str], bool]:
+    """Renders elites of each group's run; returns the names of the files, and if they are all."""
+    entries, taken, is_all = [], set[str](), True
     for group, run in runs.items():
         name = group
         while slug(name) in taken:  # groups may differ only in signs
             name += "_"
         taken.add(slug(name))
-        for entry in rollout(
-            run.results.path,
-            folder,
-            settings.elites,
-            settings.seconds,
-            run=run.name,
-            files=name,
-            streamed=True,
-        ):
-            entries.append({**entry, "group": group})
+        of_group = _episodes(run, folder, settings, name, group)
+        entries += of_group or []
+        is_all &= of_group is not None
     write_json(folder / "rollouts.json", {"rollouts": entries})
-    return {"rollouts.json", *(str(entry[key]) for entry in entries for key in ("file", "film"))}
+    files = {str(entry[key]) for entry in entries for key in ("file", "film")}
+    return {"rollouts.json", *files}, is_all

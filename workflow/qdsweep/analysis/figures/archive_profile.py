@@ -148,8 +148,8 @@ def archive_profiles(data: SweepData) -> Drawn:
     level(drawn)
     caption = (
         "Number of elites whose objective is at least the value on the horizontal axis. A line"
-        " starts at the number of filled cells and ends at the best objective. Where objectives"
-        " are below the domain's range, it starts at the cells within the range."
+        " starts at the number of filled cells and ends at the best objective of an elite. Where"
+        " objectives are below the domain's range, it starts at the cells within the range."
         f"{data.lines_text(every)}{data.scale_text}"
         f"{beyond_text(pair for group in every for pair in runs[group])}{shown_text(data, shown)}"
     )

@@ -43,6 +43,7 @@ from qdsweep.analysis.selection import Tables, largest_budgets, shown_text
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import RANK
+from qdsweep.ornaments import ornament
 from qdsweep.text import number, short
 
 if TYPE_CHECKING:
@@ -276,6 +277,7 @@ def _budgets(tables: Tables, groups: list[str]) -> str:
 _STEADY = 0.05  # the share of a colour scale by which its ends may be off
 
 
+@ornament("the pictures of the archives")
 def run_pictures(data: SweepData) -> None:
     """Draws `plots/archives/ID.png` of each run at its largest budget in the sweep.
 

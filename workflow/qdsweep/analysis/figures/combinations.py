@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +18,7 @@ from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import compared_metric
 from qdsweep.metrics import Metric
 from qdsweep.sweep.groups import CHANGES, MEMBER, label_columns
-from qdsweep.text import TIMES, plural, short, short_number
+from qdsweep.text import TIMES, apart, exact, plural, short_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +60,13 @@ class Axis:
         if self.log:
             numbers, low, high = np.log(numbers), np.log(low), np.log(high)
         return (numbers - low) / (high - low)
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Value -> its label: text that is not too long, numbers that are told apart."""
+        if self.numbers is None:
+            return {value: _category(value) for value in self.values}
+        return dict(zip(self.values, apart(self.numbers), strict=True))
 
 
 @dataclass(frozen=True)
@@ -199,17 +208,22 @@ def _score_ticks(low: float, high: float) -> list[tuple[float, str]]:
     from matplotlib.ticker import MaxNLocator
 
     ticks = [t for t in MaxNLocator(5).tick_values(low, high) if low <= t <= high]
-    return [((tick - low) / (high - low), short_number(tick)) for tick in ticks]
+    return list(
+        zip(
+            [(tick - low) / (high - low) for tick in ticks],
+            apart(ticks, written=short_number),
+            strict=True,
+        )
+    )
 
 
 def _ticks(axis: Axis) -> list[tuple[float, str]]:
     """Returns heights and texts of the labels of an axis, far enough apart not to overlap."""
     if axis.numbers is None or len(axis.values) <= MOST_TICKS:
-        texts = [tick_text(value) for value in axis.values]
-        ticks = list(zip(axis.places(axis.values), texts, strict=True))
+        ticks = list(zip(axis.places(axis.values), axis.texts.values(), strict=True))
     else:
         numbers = nice_numbers(axis)
-        ticks = list(zip(axis.share(numbers), map(short, numbers), strict=True))
+        ticks = list(zip(axis.share(numbers), apart(numbers), strict=True))
     spaced = ticks[-1:]
     for height, text in reversed(ticks[:-1]):
         if spaced[-1][0] - height >= 0.045:
@@ -232,13 +246,11 @@ def nice_numbers(axis: Axis) -> np.ndarray:
     return numbers[(numbers >= low) & (numbers <= high)]
 
 
-def tick_text(value: object) -> str:
-    """Returns a value as a label: text that is not too long, numbers with a true minus."""
-    text = str(value)
-    try:
-        return short(float(text))
-    except ValueError:
-        return text.replace(", ", f" {TIMES} ").strip("[]") if text.startswith("[") else text
+def _category(text: str) -> str:
+    """Returns a value as a label that is not too long, a number with a true minus."""
+    with suppress(ValueError):
+        return exact(float(text)) if math.isfinite(float(text)) else text
+    return text.replace(", ", f" {TIMES} ").strip("[]") if text.startswith("[") else text
 
 
 def score_limits(values: "pd.Series") -> tuple[float, float]:

@@ -17,7 +17,7 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.selection import Tables, domain_name, others_text
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import BY_NAME, RANK
-from qdsweep.text import TIMES, plural, short
+from qdsweep.text import TIMES, exact, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,8 +188,8 @@ def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.Da
 def _title(family: Family, geometry: Geometry) -> str:
     dims, ranges = geometry
     size = f" {TIMES} ".join(map(str, dims))
-    extent = f" {TIMES} ".join(f"[{short(low)}, {short(high)}]" for low, high in ranges)
-    return f"{family.domain}; {size} cells; {extent}; QD-score offset {short(family.offset)}"
+    extent = f" {TIMES} ".join(f"[{exact(low)}, {exact(high)}]" for low, high in ranges)
+    return f"{family.domain}; {size} cells; {extent}; QD-score offset {exact(family.offset)}"
 
 
 def _dots(

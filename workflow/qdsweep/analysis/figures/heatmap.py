@@ -10,7 +10,7 @@ from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, short_numbers, wrap
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.experiment.load import Run
-from qdsweep.text import short
+from qdsweep.text import apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,7 @@ def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable"
     x, y, z = (
         np.linspace(low, high, count + 1) for (low, high), count in zip(ranges, dims, strict=True)
     )
+    texts = apart((z[:-1] + z[1:]) / 2, 3)
     columns = math.ceil(math.sqrt(dims[2]))
     rows = math.ceil(dims[2] / columns)
     ax.set_axis_off()
@@ -49,7 +50,7 @@ def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable"
         part = ax.inset_axes(place, facecolor=EMPTY_CELL)
         cells = part.pcolormesh(x, y, grid[:, :, position].T, cmap=colors.cmap, rasterized=True)
         cells.set_clim(colors.get_clim())
-        part.set_title(short((z[position] + z[position + 1]) / 2, 3), pad=1.5, **_SMALL)
+        part.set_title(texts[position], pad=1.5, **_SMALL)
         part.set(xticks=[], yticks=[])
         if row == rows - 1 and column == 0:
             part.set_xlabel(names[0], fontsize=7, labelpad=2)
@@ -83,9 +84,9 @@ def draw_parallel_axes(ax: "Axes", run: Run, names: list[str], colors: "ScalarMa
     for position, (bottom, top) in enumerate(zip(low, high, strict=True)):
         ax.axvline(position, color="0.3", linewidth=0.7)
         side = -1 if position == len(low) - 1 else 1  # The last axis has no room at its right.
-        for height, value in ((0.0, bottom), (1.0, top)):
+        for height, text in zip((0.0, 1.0), apart((bottom, top), 4), strict=True):
             ax.annotate(
-                short(value, 4),
+                text,
                 (position, height),
                 (3 * side, 3 if height == 0 else -3),
                 textcoords="offset points",
@@ -192,7 +193,7 @@ def add_color_bar(
         extend={(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither"),
         extendfrac=0.03,
     )
-    cut = f"\n(elites {short(low, 4)} to {short(high, 4)})" if below or above else ""
+    cut = f"\n(elites {' to '.join(apart((low, high), 4))})" if below or above else ""
     bar.set_label(f"Objective{cut}")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
@@ -226,14 +227,31 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
         ax.set_ylabel(names[1] if len(names) == 2 else "objective")
 
 
+_PRECISE = 1e-3  # of the span of values: an error that no figure shows
+
+
+def narrowed(values: np.ndarray) -> np.ndarray:
+    """Returns values in single precision, or as they are where a figure would show the difference.
+
+    That is the case for values beyond single precision, and for those that differ only in later
+    digits, such as Unix times.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = values.astype(np.float32)
+        there = np.isfinite(values)
+        error = np.abs(narrow[there] - values[there]).max(initial=0.0)
+        span = np.ptp(values[there]) if there.any() else 0.0
+    return narrow if error <= _PRECISE * span or (span == 0 and np.isfinite(error)) else values
+
+
 def elite_table(elites: Run, **named: str) -> "pd.DataFrame":
-    """Returns a row for each elite: `named`, cell, objective and measures in single precision."""
+    """Returns a row for each elite: `named`, cell, objective and measures as `narrowed`."""
     import pandas as pd
 
     objective, measures = (elites.arrays[name] for name in ("objective", "measures"))
-    columns = {"cell": elites.arrays["index"], "objective": objective.astype(np.float32)}
-    for place, values in enumerate(measures.T.astype(np.float32), start=1):
-        columns[f"measure_{place}"] = values
+    columns = {"cell": elites.arrays["index"], "objective": narrowed(objective)}
+    for place, values in enumerate(measures.T, start=1):
+        columns[f"measure_{place}"] = narrowed(values)
     return pd.DataFrame({**named, **columns})
 
 

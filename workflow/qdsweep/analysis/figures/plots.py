@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archive_profile import archive_profiles, performance_profiles
@@ -22,6 +23,7 @@ from qdsweep.analysis.figures.search import search_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.errors import BadInput
+from qdsweep.ornaments import Ornament
 
 MAIN, MORE = "", "more"  # folders below plots/: figures of every sweep, and of some
 # How the names of figures begin -> their folder, and the function that draws them.
@@ -43,6 +45,17 @@ FIGURES: dict[
 }
 
 
+def _ornament(beginning: str | tuple[str, ...]) -> "Ornament[[SweepData], Any]":
+    """Returns the function of figures, which gives the reason if they cannot be drawn."""
+    name = (beginning if isinstance(beginning, str) else beginning[0]).strip("_")
+    title = name.replace("_", " ").capitalize()
+    instead: Any = lambda why, data: [Omitted(name, "", title, why)]  # noqa: E731
+    return Ornament(FIGURES[beginning][1], f"the figure {name}", instead)
+
+
+_ORNAMENTS = {beginning: _ornament(beginning) for beginning in FIGURES}
+
+
 def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
 
@@ -58,9 +71,10 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     data = SweepData.read(sweep_dir, runs_dir)
     plots = data.sweep.plots
     with style(data.plan.figures.column_width):
-        save_figures(plots, list(_drawn(data, MAIN)))
-        more = save_figures(plots / MORE, list(_drawn(data, MORE)))
+        save_figures(plots, _drawn(data, MAIN), declared=True)
+        more = save_figures(plots / MORE, _drawn(data, MORE))
         remove_others(plots / MORE, more)
+    data.sweep.archives.mkdir(parents=True, exist_ok=True)
     run_pictures(data)
 
 
@@ -88,7 +102,7 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
 
 def _drawn(data: SweepData, folder: str, name: str | None = None) -> Iterator[Drawn | Omitted]:
     """Yields the figures of a folder; with a name only what is drawn together with that figure."""
-    for beginning, (place, draw) in FIGURES.items():
+    for beginning, (place, _) in FIGURES.items():
         if place == folder and (name is None or name.startswith(beginning)):
-            figures = draw(data)
+            figures = _ORNAMENTS[beginning](data)
             yield from [figures] if isinstance(figures, Drawn) else figures

@@ -13,7 +13,7 @@ import numpy as np
 
 from qdsweep.analysis.legend import DASHES, MARKERS, Mark
 from qdsweep.files import atomic
-from qdsweep.text import plain, short_number, split_formulas
+from qdsweep.text import apart, plain, short_number, split_formulas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -183,8 +183,12 @@ def short_numbers(axis: "Axis", bins: int = 5) -> None:
     """Labels an axis 0, 50k, 100k, 1.5M rather than with offsets or powers of ten."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+    class Apart(FuncFormatter):
+        def format_ticks(self, values: Any) -> list[str]:
+            return apart(values, written=short_number)
+
     axis.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis.set_major_formatter(Apart(lambda value, _: short_number(value)))
 
 
 def wrap(text: str, inches: float, points: float = 9) -> str:

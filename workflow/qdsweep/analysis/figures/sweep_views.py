@@ -19,7 +19,6 @@ from qdsweep.analysis.figures.combinations import (
     parallel_coordinates,
     score_limits,
     seeds_text,
-    tick_text,
 )
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
@@ -28,7 +27,7 @@ from qdsweep.analysis.legend import COLORMAP, COLORS, Marks
 from qdsweep.analysis.search import next_levels
 from qdsweep.analysis.selection import others_text, short_names
 from qdsweep.sweep.groups import values_label
-from qdsweep.text import listed, plural, short
+from qdsweep.text import apart, listed, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,8 +195,8 @@ def _draw_pair(
                 ax.text(x, y, short(mean, 3), ha="center", va="center", color=color, fontsize=size)
     long = sum(map(len, a.values)) > 28
     turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(range(len(a.values)), map(tick_text, a.values), **(turned if long else {}))
-    ax.set_yticks(range(len(b.values)), map(tick_text, b.values))
+    ax.set_xticks(range(len(a.values)), a.texts.values(), **(turned if long else {}))
+    ax.set_yticks(range(len(b.values)), b.texts.values())
     ax.tick_params(length=0)
     ax.set(xlabel=a.label, ylabel=b.label)
     ax.spines[:].set_visible(False)
@@ -223,18 +222,18 @@ def _parts(table: "pd.DataFrame", names: list[str]) -> list[tuple[Any, "pd.DataF
 
 def _label(part: "pd.DataFrame", axes: list[Axis]) -> str:
     """Returns the values that the combinations of a line share."""
-    values = {axis.name: tick_text(part[axis.name].iloc[0]) for axis in axes}
+    values = {axis.name: axis.texts.get(part[axis.name].iloc[0], "") for axis in axes}
     return values_label(values, list(values), {axis.name: axis.label for axis in axes})
 
 
 def _number_axis(ax: "Axes", axis: Axis) -> None:
     """Labels an axis at the swept values where they are few, else at nice numbers."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.ticker import NullLocator
 
     assert axis.numbers is not None, "categories have no numbers"
     if axis.log:
         ax.set_xscale("log")
         ax.xaxis.set_minor_locator(NullLocator())
     few = len(axis.numbers) <= MOST_TICKS and np.diff(axis.share(axis.numbers)).min() >= 0.08
-    ax.xaxis.set_major_locator(FixedLocator(list(axis.numbers if few else nice_numbers(axis))))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    places = axis.numbers if few else nice_numbers(axis)
+    ax.set_xticks(places, apart(places))

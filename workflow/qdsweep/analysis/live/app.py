@@ -23,7 +23,7 @@ from textual.widgets import Static
 from qdsweep.analysis.live.follow import Follow, Followed, plot, sparkline
 from qdsweep.analysis.search import STATES, Searched, levels_so_far
 from qdsweep.files import signature
-from qdsweep.metrics import RANK
+from qdsweep.metrics import RANK, Metric
 from qdsweep.records.status import last_lines
 from qdsweep.text import cut, duration, plural, short_number
 
@@ -145,13 +145,17 @@ class RunTable(ScrollView, can_focus=True):
     def heading(self) -> str:
         """Returns the names of the columns, at the table's present width."""
         label = label_width(self._label, self.size.width)
-        metric = self.runs[0].metric if self.runs else RANK
-        # BEST OBJECTIVE, to the width of its column
-        score = metric.label.upper().replace("QD SCORE / ", "QD/")[-9:]
+        score = score_heading(self.runs[0].metric if self.runs else RANK)
         return (
             f"{'STATE':8} {'RUN':{label}} {'DONE':{_BAR + 5}} {'ETA':>7} {score:>9} "
             f"{'SO FAR':{_SPARK}} NOTE"
         )[: self.size.width]
+
+
+def score_heading(metric: Metric) -> str:
+    """Returns the heading of the scores, such as OBJECTIVE, in the width of its column."""
+    text = metric.label.upper().replace("QD SCORE / ", "QD/").replace("OBJECTIVE EVER", "EVER")
+    return text[-9:]
 
 
 def label_width(longest: int, width: int) -> int:

@@ -16,10 +16,11 @@ from qdsweep.errors import BadInput
 from qdsweep.files import Signature, signature
 from qdsweep.host.lock import DEAD_SECONDS, lives, read_owner
 from qdsweep.metrics import RANK, Metric
+from qdsweep.ornaments import ornament
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
 from qdsweep.records.progress import Outdated, Outlook, Standing, outlook, read_standing
-from qdsweep.text import short_number
+from qdsweep.text import apart, short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
 
@@ -93,6 +94,12 @@ def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
     return lines, end - len(content) + content.rfind(b"\n") + 1
 
 
+def _in_place(what: str, error: Exception) -> str:
+    """Returns why an ornament is left out. Its place on the screen shows the reason."""
+    return f"{what}: {type(error).__name__}: {error}"
+
+
+@ornament("no curve", lambda why, points, width: why[:width], _in_place)
 def sparkline(points: list[Point], width: int) -> str:
     """Returns the curve in one line of bars, between its own lowest and highest value."""
     if not points:
@@ -105,6 +112,7 @@ def sparkline(points: list[Point], width: int) -> str:
     return "".join(_BARS[round((value - low) * steps)] for value in values)
 
 
+@ornament("no curve", lambda why, points, width, *room: why[:width], _in_place)
 def plot(points: list[Point], width: int, height: int, metric: Metric = RANK) -> str:
     """Returns the curve as a text plot of these sizes [characters]; empty without room."""
     if len(points) < 2 or width < 24 or height < 5:
@@ -127,9 +135,9 @@ def plot(points: list[Point], width: int, height: int, metric: Metric = RANK) ->
 def _ticks(low: float, high: float, count: int) -> tuple[list[float], list[str]]:
     steps = max(1, count - 1)
     places = [low + (high - low) * step / steps for step in range(steps + 1)]
-    whole = isinstance(low, int)
-    labels = [short_number(round(place) if whole else float(f"{place:.4g}")) for place in places]
-    return places, labels
+    if isinstance(low, int):
+        return places, [short_number(round(place)) for place in places]
+    return places, apart(places, 4, short_number)
 
 
 # How long the files of a search are not read, as a multiple of the time to read them.

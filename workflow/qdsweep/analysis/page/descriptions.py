@@ -21,7 +21,7 @@ from qdsweep.config.learning import TD3
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
 from qdsweep.experiment.load import Run
-from qdsweep.text import TIMES, listed, number, short
+from qdsweep.text import TIMES, exact, listed, number
 
 # `[@key]` or `[@key; @key]` in a text, with the blank before it.
 _CITATION = re.compile(r" ?\[(@[^\s;\]]+(?:; @[^\s;\]]+)*)\]")
@@ -119,12 +119,12 @@ def task(run: Run) -> str:
     if geometry.get("ranges"):
         names = geometry.get("measures") or [f"measure {i + 1}" for i in range(9)]
         spans = zip(names, geometry["ranges"], strict=False)
-        measures = [f"{name} ({short(low)} to {short(high)})" for name, (low, high) in spans]
+        measures = [f"{name} ({exact(low)} to {exact(high)})" for name, (low, high) in spans]
         noun = "measure" if len(measures) == 1 else "measures"
         parts.append(f"with the {noun} {listed(measures)}")
     if geometry.get("objective_range"):
         low, high = geometry["objective_range"]
-        parts.append(f"objectives nominally from {short(low)} to {short(high)}")
+        parts.append(f"objectives nominally from {exact(low)} to {exact(high)}")
     if not _is_deterministic(domain):
         seed = domain.evaluation_seed
         parts.append(_SEEDS.get(str(seed), f"with seed {seed} in all evaluations"))

@@ -12,6 +12,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import read_index
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, read_json, require
+from qdsweep.ornaments import ornament
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -218,6 +219,7 @@ def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
     return sections
 
 
+@ornament("the animations on the page", lambda why, *about: Films([], 0, []))
 def films(data: SweepData, played: frozenset[str] = frozenset()) -> Films:
     """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`.
 

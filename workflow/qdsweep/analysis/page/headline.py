@@ -74,7 +74,8 @@ def headline(data: SweepData) -> str:
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         best_objective = number(top["obj_max"], common_decimals(done["obj_max"], ()))
-        text += f" The best objective of all runs is {best_objective} ({top['group']})."
+        phrase = data.metric("obj_max").phrase
+        text += f" The {phrase} of all runs is {best_objective} ({top['group']})."
     return text
 
 

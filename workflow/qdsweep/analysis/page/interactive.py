@@ -1,6 +1,5 @@
 """Interactive figures of the page, drawn by plotly: learning curves, parallel coordinates."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,10 +9,12 @@ import numpy as np
 from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
+from qdsweep.analysis.figures.heatmap import narrowed
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
 from qdsweep.analysis.selection import Tables, others_text, short_names
+from qdsweep.ornaments import ornament
 from qdsweep.text import (
     common_decimals,
     for_plotly,
@@ -53,8 +54,7 @@ def parallel_coordinates(
     traces = []
     for row, heights in zip(described.table.to_dict("records"), described.heights, strict=True):
         label, mean = about(row), row["mean"]
-        decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
-        score = mean_and_error(mean, row["se"], min(decimals, 6))
+        score = mean_and_error(mean, row["se"], common_decimals([mean], ()))
         score_text = f"{combined.score.heading} {score} (n = {number(row['n'])})"
         lines = "<br>".join([*map(for_plotly, label.lines), score_text])
         traces.append(
@@ -125,6 +125,7 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
 MAX_LINES = 28  # the number of pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
+_PLAIN = (1e-6, 1e15)  # sizes of numbers without powers of ten
 # legend.DASHES and legend.MARKERS, as plotly calls them.
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("", "circle", "square", "triangle-up", "diamond", "triangle-down")
@@ -146,15 +147,23 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
 
     Those of a search have all its settings.
     """
-    figures = []
+    figures: list[Interactive] = []
     for place, (about, groups) in enumerate(_parts(data.panels)):
-        views, caption = _learning_curves(data, groups)
-        caption += _left_out(data.panels)
-        title = f"Learning curves{about}"
-        figures.append(Interactive(f"curves-{place + 1}", title, caption, views))
+        name, title = f"curves-{place + 1}", f"Learning curves{about}"
+        figures += _learning_curves(data, groups, name, title)
     if data.search is not None:
         return [*figures, *_of_settings(data.search)]
-    by_scale = {part.scale: part for part in combinations(data)}
+    return [*figures, *_of_groups(data)]
+
+
+def _nothing(why: str, *about: object) -> list[Interactive]:
+    return []
+
+
+@ornament("the interactive parallel coordinates of the page", _nothing)
+def _of_groups(data: SweepData) -> list[Interactive]:
+    """Returns parallel coordinates of the groups of each scale."""
+    figures, by_scale = [], {part.scale: part for part in combinations(data)}
     for place, (about, groups) in enumerate(_parts(data.score_scales)):
         combined = by_scale.get(data.score_scale_of[groups[0]])
         if combined is not None and len(combined.axes) > 1:
@@ -173,6 +182,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
     return figures
 
 
+@ornament("the interactive parallel coordinates of the page", _nothing)
 def _of_settings(search: Searched) -> list[Interactive]:
     """Returns parallel coordinates of the settings of a search; nothing of fewer than two."""
     combined = search_combinations(search)
@@ -218,8 +228,11 @@ def plotly_source() -> str:
     return str(get_plotlyjs())
 
 
-def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str], str]:
-    """Returns the views and the caption of learning curves."""
+@ornament("the interactive figure {2} of the page", _nothing)
+def _learning_curves(
+    tables: Tables, groups: list[str], figure: str, title: str
+) -> list[Interactive]:
+    """Returns a figure of learning curves."""
     shown = tables.best(groups, MAX_LINES)
     views = {}
     for view in page_views(tables):
@@ -232,7 +245,8 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
         caption += " Click a name to hide its line. Double-click it to show only that line."
     if len(shown) < len(groups):
         caption += f" Shown: the best {len(shown)} of {len(groups)} groups."
-    return views, caption
+    caption += _left_out(tables.panels)
+    return [Interactive(figure, title, caption, views)]
 
 
 def _draw(
@@ -247,6 +261,10 @@ def _draw(
     x = grid | {"title": {"text": view.over.title()}} | zero
     y = grid | {"title": {"text": view.metric.heading}}
     y |= zero if view.metric.from_zero else {}
+    sizes = np.concatenate([np.abs(line.band.middle) for line in lines])
+    largest = sizes[np.isfinite(sizes)].max(initial=0.0)
+    if largest and not _PLAIN[0] < largest < _PLAIN[1]:
+        y |= {"tickformat": "~e"}
     return traces, {"xaxis": x, "yaxis": y, "showlegend": len(lines) > 1}
 
 
@@ -269,17 +287,17 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
             bottom, top = (np.repeat(edge, 2)[:-1] for edge in (bottom, high))
         edges = np.concatenate([bottom, top[::-1]])
         band = {"fill": "toself", "fillcolor": _pale(mark.color, opacity), "line": {"width": 0}}
-        around = {"x": np.concatenate([places, places[::-1]]), "y": edges.astype(np.float32)}
+        around = {"x": np.concatenate([places, places[::-1]]), "y": narrowed(edges)}
         traces.append(silent | band | around)
     for places, values in line.seeds:
         thin = {"line": look["line"] | {"width": 0.8}, "opacity": 0.5}
-        traces.append(silent | thin | {"x": places[points], "y": values[points].astype(np.float32)})
+        traces.append(silent | thin | {"x": places[points], "y": narrowed(values[points])})
     half = (high - low) / 2
     decimals = common_decimals(middle, half)
     digits = ",d" if view.over.whole else ",.3~f"  # in the words of d3-format
     shown = {
         "x": x,
-        "y": middle.astype(np.float32),
+        "y": narrowed(middle),
         "name": for_plotly(tables.series[line.group]),
         "customdata": [
             f"{_value(tables.band, *ends, decimals)} (n = {line.n})"

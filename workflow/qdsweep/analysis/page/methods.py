@@ -303,8 +303,10 @@ def _figures_of_merit(tables: Tables) -> str:
         score += " divided by the number of cells, coverage"
     elif have_cells.any():
         score += ", divided by the number of cells where there are some, coverage of these archives"
+    lost = " (also of solutions that are no longer elites)" if tables.plan.best_ever else ""
+    best = f"{tables.metric('obj_max').phrase}{lost}"
     return (
-        f"We report {score} and the best objective, as mean ± standard error over seeds. The seed"
+        f"We report {score} and the {best}, as mean ± standard error over seeds. The seed"
         " is the unit of replication."
         + ("" if tables.rank is RANK else f" Groups are ranked by the {tables.rank.phrase}.")
     )

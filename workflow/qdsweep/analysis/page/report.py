@@ -36,6 +36,7 @@ from qdsweep.config.keys import ALIASED
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
+from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import common_decimals, listed, number, plain, plural
@@ -381,6 +382,7 @@ def run_sheet(data: SweepData) -> Sheet:
     return Sheet("runs", "Runs", "", columns, len(plan.columns) + 1, rows)
 
 
+@ornament("the small pictures of the archives on the page", lambda why, data: [])
 def thumbnails(data: SweepData) -> list[tuple[str, str, Picture]]:
     """Returns id, swept values and a small picture of the archive of each run that has one."""
     pictures: list[tuple[str, str, Picture]] = []

@@ -12,12 +12,12 @@ from qdsweep.search.levels import search_cost, share_of_whole
 from qdsweep.sweep.drawn import Drawn
 from qdsweep.text import (
     common_decimals,
+    exact,
     listed,
     mean_and_error,
     number,
     plural,
     seeds_text,
-    short,
 )
 
 _NAMED = 5  # settings that failed, one by one
@@ -218,7 +218,7 @@ def _edges(search: Searched) -> list[str]:
         if edge:
             called = search.name(name)
             warnings.append(
-                f"The best setting has {called} {short(float(text))}, which is at {edge}. Better"
+                f"The best setting has {called} {exact(float(text))}, which is at {edge}. Better"
                 f" values may be outside: widen {called}."
             )
     return warnings
@@ -245,7 +245,7 @@ def _edge(text: str, swept: set[str], source: Drawn | None) -> str:
     if not (is_low or is_high):
         return ""
     side = "lower" if is_low else "upper"
-    return f"the {side} end of the swept values ({short(low)} to {short(high)})"
+    return f"the {side} end of the swept values ({exact(low)} to {exact(high)})"
 
 
 def _early(keys: Search) -> list[str]:

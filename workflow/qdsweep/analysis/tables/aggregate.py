@@ -19,7 +19,7 @@ from qdsweep.analysis.columns import column_names, tabled
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
-from qdsweep.analysis.statistics import OF_SEEDS, standard_error
+from qdsweep.analysis.statistics import OF_SEEDS, mean_of, standard_error
 from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
 from qdsweep.analysis.tables.groups import first_batches, first_policies, group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
@@ -238,14 +238,14 @@ def _curves(
         columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         columns["evaluations"] = grid
         if over != "evaluations":
-            columns["evaluations"] = np.mean([run["evaluations"] for run in own.values()], axis=0)
+            columns["evaluations"] = mean_of(np.array([run["evaluations"] for run in own.values()]))
         columns["n"] = len(members)
         for name in drawn:
-            columns[f"{name}_mean"] = of_all[name].mean(axis=0)
+            columns[f"{name}_mean"] = mean_of(of_all[name])
             columns[f"{name}_se"] = standard_error(of_all[name])
         # Wall time since the start, without pauses between attempts [s].
         for name in PLACES:
-            columns[f"{name}_mean"] = of_all[name].mean(axis=0)
+            columns[f"{name}_mean"] = mean_of(of_all[name])
         if by_seed:
             seeds = [{"group": group, "id": run, **values} for run, values in own.items()]
             runs += map(pd.DataFrame, seeds)

@@ -33,6 +33,7 @@ from qdsweep.analysis.statistics import (
     holm,
     least_mann_whitney,
     mann_whitney,
+    mean_of,
     probability_of_improvement,
     welch,
 )
@@ -115,7 +116,7 @@ def compare(
         chosen: Whether two groups are to be compared.
     """
     tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
-    tested.sort(key=lambda name: -sign * groups[name].scores.mean())
+    tested.sort(key=lambda name: -sign * mean_of(groups[name].scores))
     first, second = np.triu_indices(len(tested), k=1)
     ids = [groups[name].ids for name in tested]
     taken = [
@@ -127,6 +128,10 @@ def compare(
         return Pairs(tested, first, second, np.empty(0), np.empty(0))
     p = welch([groups[name].scores for name in tested], first, second)
     return Pairs(tested, first, second, p, holm(p))
+
+
+# The relative error of a mean due to the order of its sum.
+_ROUNDING = 1e-14
 
 
 HEADINGS = (
@@ -156,11 +161,10 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
         better, worse = (pairs.groups[position] for position in (i, j)[::sign])
         higher, lower = groups[better].scores, groups[worse].scores
         improvement = probability_of_improvement([higher], [lower])
-        difference = difference_of_means(higher, lower)
-        variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
+        difference, error = difference_of_means(higher, lower)
         values = (
             *(better, worse, len(higher), len(lower)),
-            *(higher.mean(), lower.mean(), difference.value, np.sqrt(sum(variances))),
+            *(mean_of(higher), mean_of(lower), difference.value, error),
             *(difference.low, difference.high),
             *(improvement.value, improvement.low, improvement.high),
             *(welch_p, holm_p, mann_whitney(higher, lower)),
@@ -177,8 +181,8 @@ def pair_cells(record: dict[str, Any], called: Callable[[str], str]) -> list[Cel
     # With fewer seeds the interval excludes too much, too often.
     if min(record["n_higher"], record["n_lower"]) < ENOUGH_SEEDS:
         low = high = math.nan
-    means = record["mean_higher"], record["mean_lower"]
-    equal = math.isclose(*means, rel_tol=1e-12, abs_tol=1e-12)
+    means, error = (record["mean_higher"], record["mean_lower"]), record["difference_se"]
+    equal = math.isclose(*means, rel_tol=_ROUNDING, abs_tol=_ROUNDING * error)
     rank_p = record["mann_whitney_p"]
     rank_text = "too few seeds" if _is_open(record) else p_value(rank_p)
     return [
@@ -404,7 +408,7 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
     """
     best: dict[str, float] = {}
     for group, runs in groups.items():
-        mean, within = sign * float(runs.scores.mean()), factor.within[group]
+        mean, within = sign * float(mean_of(runs.scores)), factor.within[group]
         best[within] = max(best.get(within, mean), mean)
     shown, count = set[str](), 0
     for within in sorted(best, key=lambda within: -best[within]):

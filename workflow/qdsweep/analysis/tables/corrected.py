@@ -12,12 +12,12 @@ from qdsweep.analysis.selection import (
     score_scale_of,
 )
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.statistics import standard_error
+from qdsweep.analysis.statistics import mean_of, standard_error
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN
-from qdsweep.metrics import DRAWN, RANK
+from qdsweep.metrics import BY_NAME, DRAWN, RANK
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
@@ -71,7 +71,9 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
     shown, is_divided = corrected_per_cell(data, cells_of(tables.table))
     score = (RANK if is_divided else RANK.always).label
+    best, label = BY_NAME["obj_max"], tables.metric("obj_max").label
     headings = {name: head.replace(RANK.always.label, score) for name, head in _METRICS.items()}
+    headings[best.name] = headings[best.name].replace(best.label, label)
     sheet = _sheet(group_names(plan).dressed(shown), headings, _note(runs, settings, further))
     write_sheet(sweep.tables, sheet, data)
 
@@ -105,7 +107,7 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
         record = {"group": group, "scale": rows["scale"].iat[0], "n": len(rows)}
         for name in _METRICS:
             values = rows[name].to_numpy(float)
-            record[f"{name}_mean"] = values.mean()
+            record[f"{name}_mean"] = mean_of(values)
             record[f"{name}_se"] = standard_error(values)
         records.append(record)
     return pd.DataFrame(records)

@@ -87,9 +87,9 @@ def column_notes(
     if "qd_auc" in chosen:
         heading = columns["qd_auc"].heading
         text += f" {heading}: mean over the evaluations of the budget."
-    used = {cell.text for cell in columns["evaluations"].cells}
+    used = {cell.key: cell.text for cell in columns["evaluations"].cells}
     if "evaluations" not in chosen and len(used) == 1:
-        text += f" Evaluations: {used.pop()} in every group."
+        text += f" Evaluations: {''.join(used.values())} in every group."
     return text
 
 

@@ -20,6 +20,7 @@ from qdsweep.analysis.columns import dotted_arguments, tabled
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
@@ -208,7 +209,8 @@ def _at_end(sweep_dir: Path, plan: Plan) -> Iterator[tuple[str, list[Scored]]]:
         own = [group for group in groups if group not in plan.imported_groups]
         done = tables.with_results
         metric = compared_metric(plan.rank, done, own)
-        means = metric.sign * done.groupby("group")[metric.name].mean()
+        scores = done.groupby("group")[metric.name]
+        means = metric.sign * scores.agg(lambda values: mean_error_count(values.to_numpy(float))[0])
         if own:
             heading = "at the end" if len(tables.score_scales) == 1 else scale
             yield heading, [(values[group], float(means[group])) for group in own]

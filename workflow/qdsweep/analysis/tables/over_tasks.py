@@ -23,6 +23,7 @@ from qdsweep.analysis.statistics import (
     SEEDS_RULE,
     Scores,
     interquartile_mean,
+    mean_of,
     performance_profile,
     probability_of_improvement,
 )
@@ -108,7 +109,7 @@ def _write_means(
             "algorithm": label,
             "tasks": len(strata),
             "runs": sum(map(len, strata)),
-            "mean": float(np.mean([task.mean() for task in strata])),
+            "mean": float(np.mean([mean_of(task) for task in strata])),
             **interquartile_mean(strata).columns("iqm"),
         }
         for label, strata in scores.items()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.selection import score_scale_of
+from qdsweep.analysis.statistics import scaled
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
@@ -183,7 +184,8 @@ def qd_auc(metrics: Columns, position: int) -> float:
         np.concatenate([[0.0], metrics[name][: position + 1]])
         for name in ("evaluations", "qd_score")
     )
-    return float(np.trapezoid(scores, evaluations) / evaluations[-1])
+    scores, exponent = scaled(scores)
+    return float(np.ldexp(np.trapezoid(scores, evaluations) / evaluations[-1], exponent))
 
 
 def thin_curve(
@@ -264,7 +266,8 @@ def read_results(
             "scale": score_scale_of(files.path, summary),
         }
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
-        width = (high - low) or math.nan
+        width = high - low
+        width = width if math.isfinite(width) and width else math.nan
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(files.summary, error) from error
     table = curve_metrics(files, summary["archive"]["type"], metrics)
@@ -337,7 +340,7 @@ def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Res
     return Index(
         path=sweep.cache,
         # The number is to be raised when the meaning of an entry changes.
-        form=[3, *RESULTS, *(metric.name for metric in metrics), *names],
+        form=[4, *RESULTS, *(metric.name for metric in metrics), *names],
         dump=lambda results: [dump(result) for result in results],
         load=lambda data, take: [load(record, map(take, sizes or ())) for record, sizes in data],
     )

@@ -26,7 +26,7 @@ from qdsweep.records.plan import read_plan
 from qdsweep.records.search import Level, marker_path, ordinal, read_sealed, write_search_rows
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.sweep.groups import CHANGES, MEMBER
-from qdsweep.text import number, plural, short
+from qdsweep.text import exact, number, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,5 +231,5 @@ def _whole(value: int) -> Cell:
 
 def _value(value: Any) -> Cell:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return Cell(short(value), float(value))
+        return Cell(exact(value), float(value))
     return text_cell(value_text(value))

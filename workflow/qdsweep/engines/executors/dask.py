@@ -38,6 +38,7 @@ from qdsweep.engines.failures import NoWorkers, WorkerLost
 from qdsweep.engines.worker import Order
 from qdsweep.errors import BadInput
 from qdsweep.files import write_private
+from qdsweep.ornaments import ornament
 from qdsweep.records.paths import StateDir
 
 log = logging.getLogger("qdsweep")
@@ -196,6 +197,7 @@ def _host(interface: str | None) -> str:
     return get_ip() if "SLURM_JOB_ID" in os.environ else "127.0.0.1"
 
 
+@ornament("the address of Dask's dashboard")
 def _say_where(link: str | None) -> None:
     if link:
         port = link.partition("://")[2].rpartition(":")[2].split("/")[0]

@@ -85,7 +85,7 @@ class Archive {
   }
   follow() {  // the metrics after each frame
     const held = new Float64Array(this.space.cells).fill(NaN);
-    const curves = { "QD score": [], "Coverage [%]": [], "Best objective": [] };
+    const curves = { "QD score": [], "Coverage [%]": [], "Best objective so far": [] };
     let sum = 0, filled = 0, best = -Infinity, i = 0;
     for (const end of this.ends) {
       for (; i < end; i++) {
@@ -96,7 +96,7 @@ class Archive {
       }
       curves["QD score"].push(sum);
       curves["Coverage [%]"].push((100 * filled) / this.space.cells);
-      curves["Best objective"].push(best);
+      curves["Best objective so far"].push(best);
     }
     return curves;
   }

@@ -3,7 +3,10 @@ const SIDE = 640;  // pixels of a layout that follows points
 const isFramed = (space) => space.measures.length <= 2;
 
 function layoutOf(space) {
-  if (space.points) Object.assign(space, { text: space.points, points: new Float32Array(bytesOf(space.points).buffer) });
+  if (space.points) {
+    const { buffer } = bytesOf(space.points);
+    Object.assign(space, { text: space.points, points: space.wide ? new Float64Array(buffer) : new Float32Array(buffer) });
+  }
   const m = space.measures.length;
   space.stride = m === 1 && !space.filled ? 2 : m;  // the second number is then the objective
   if (!space.dims && m > 2) return null;  // parallel axes
@@ -112,7 +115,7 @@ function python(archive, cell) {
     const middle = (low + high) / 2;  // with the fewest digits that are well inside
     for (let digits = 2; digits < 16; digits++) {
       const short = Number(middle.toPrecision(digits));
-      if (low === high ? digits > 7 : Math.abs(short - middle) < (high - low) / 4) return short;
+      if (low === high ? digits > (space.wide ? 14 : 7) : Math.abs(short - middle) < (high - low) / 4) return short;
     }
     return middle;
   });

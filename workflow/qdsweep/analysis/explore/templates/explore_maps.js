@@ -322,7 +322,7 @@ const CHART = { left: 66, right: 30, top: 8, below: 38, high: 132 };
 function drawCurves() {
   const [c, width] = fit(chart, CHART.high), most = longest(), runs = shown();
   const curves = runs.map((archive) => archive.curves[state.metric]);
-  let [low, high] = [state.metric === "Best objective" ? Infinity : 0, -Infinity];
+  let [low, high] = [state.metric === "Best objective so far" ? Infinity : 0, -Infinity];
   for (const value of curves.flat()) if (Number.isFinite(value)) { low = Math.min(low, value); high = Math.max(high, value); }
   if (!(high > low)) { low = Number.isFinite(low) ? low : 0; high = low + 1; }
   const x = (evaluations) => CHART.left + (evaluations / most) * (width - CHART.left - CHART.right);

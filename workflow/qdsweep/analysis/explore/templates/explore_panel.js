@@ -66,10 +66,17 @@ function chooseBest() {
     const [place, , cell] = film.split("/").slice(1).map(Number), filmed = archives.find((archive) => archive.place === place);
     if (filmed && shown().includes(filmed)) { choose(filmed, cell, false); return; }
   }
-  const best = (archive) => archive.curves["Best objective"].at(-1) ?? -Infinity;
-  const archive = shown().reduce((a, b) => (best(b) > best(a) ? b : a));
-  const insertion = archive.objective.lastIndexOf(Math.fround(best(archive)));
-  if (insertion >= 0) choose(archive, archive.cell[insertion], false);
+  const best = ({ cell, objective, space }) => {  // an archive that is not elitist has lost its best objective so far
+    const last = new Int32Array(space.cells).fill(-1);
+    cell.forEach((c, insertion) => { last[c] = insertion; });
+    return last.reduce((a, b) => (objective[b] > (objective[a] ?? -Infinity) ? b : a), -1);
+  };
+  const elites = shown().map((archive) => [archive, best(archive)]).filter(([, insertion]) => insertion >= 0);
+  const value = ([archive, insertion]) => archive.objective[insertion];
+  if (elites.length) {
+    const [archive, insertion] = elites.reduce((a, b) => (value(b) > value(a) ? b : a));
+    choose(archive, archive.cell[insertion], false);
+  }
 }
 
 // A film: a stream of records. Each picture replaces the part of the one before it that has changed.
