@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Domain, Evaluation, Floats, evaluated, real_numbers
+from qdsweep.domains.base import Domain, Evaluation, Floats, copied, evaluated, real_numbers
 from qdsweep.domains.experience import find_fault, read_record
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError, raised
@@ -125,27 +125,42 @@ def evaluate_safely(
 
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
-    # One policy for all episodes is a broadcast row. Domains get an ordinary array.
-    solutions = np.ascontiguousarray(batch.solutions, dtype=np.float64).view()
-    solutions.flags.writeable = False  # the arrays belong to the emitters
-    context = () if batch.context is None else (batch.context,)
+    # The user's code may write into what it gets, and use its own arrays again.
+    own = not type(domain).__module__.startswith("qdsweep.")
+    seeds = copied(batch.seeds) if own else batch.seeds
+    context = copied(batch.context) if own else batch.context
     wanted: dict[str, Any] = {"experience": True} if batch.experience else {}
     if batch.exploration is not None:
-        wanted["exploration"] = batch.exploration
-    result = evaluated(domain.evaluate(solutions, batch.seeds, *context, **wanted))
-    jacobian = domain.jacobian(solutions) if batch.gradients else None  # type: ignore[attr-defined]
+        wanted["exploration"] = copied(batch.exploration) if own else batch.exploration
+    more = () if context is None else (context,)
+    result = evaluated(domain.evaluate(_given(batch, own=own), seeds, *more, **wanted))
     # Every part is float64. Otherwise the first part would decide the type of the batch.
-    return Evaluation(
+    evaluation = Evaluation(
         _floats("objective", result.objective),
         _floats("measures", result.measures),
         {name: _floats(name, values) for name, values in result.fields.items()},
-        None if jacobian is None else _floats("jacobian", jacobian),
-        None if batch.context is None else _floats("tally", result.tally),
-        [read_record(record, domain.actor.kind) for record in result.experience or ()]  # type: ignore[attr-defined]
+        tally=None if batch.context is None else _floats("tally", result.tally),
+        experience=[
+            read_record(copied(record) if own else record, domain.actor.kind)  # type: ignore[attr-defined]
+            for record in result.experience or ()
+        ]
         if batch.experience
         else None,
-        None if result.steps is None else np.asarray(result.steps).astype(np.int64),
+        steps=None if result.steps is None else np.asarray(result.steps).astype(np.int64),
     )
+    if not batch.gradients:
+        return evaluation
+    jacobian = domain.jacobian(_given(batch, own=own))  # type: ignore[attr-defined]
+    return evaluation._replace(jacobian=_floats("jacobian", jacobian))
+
+
+def _given(batch: Batch, *, own: bool) -> Floats:
+    """Returns the read-only solutions of a batch, for the user's `own` code as a copy."""
+    # One policy for all episodes is a broadcast row. Domains get an ordinary array.
+    solutions = np.ascontiguousarray(batch.solutions, dtype=np.float64)
+    solutions = solutions.copy() if own else solutions.view()
+    solutions.flags.writeable = False  # the arrays belong to the emitters
+    return solutions
 
 
 def _floats(name: str, values: Any) -> Floats:
