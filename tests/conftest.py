@@ -149,6 +149,11 @@ REST = (
     "workflow/test_sweep.py::test_four_starts_at_once_end_with_one_page",
     *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),
     "faults/test_failures.py::test_a_full_disk_leaves_the_last_reload_file_whole",  # needs root
+    "faults/test_shortages.py::test_a_full_disk_is_waited_for",  # needs root
+    *(
+        f"faults/test_shortages.py::test_memory_that_was_lacking_once_changes_no_result[{engine}"
+        for engine in ("mpi", "ray")
+    ),
     "faults/test_workers.py::test_a_worker_with_other_versions_is_rejected",
     "faults/test_workers.py::test_a_plain_dask_worker_joins_and_leaves",
     "faults/test_workers.py::test_two_runs_share_a_cluster_that_is_there",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from disks import library
 from pythons import VERSIONS, other_pythons
+from refusals import names_all
 from results import digest, digests
 from support import BIN, REPO, TINY, copy_project, shared_folder, write_yaml
 
@@ -83,6 +84,19 @@ def test_numpy_sees_the_other_cpu():
             [BIN / "python", "-c", code], env=cleaned() | env, capture_output=True, text=True
         )
         assert done.stdout.strip() == seen, done.stderr
+
+
+# The names of an earlier numpy, which this one ignores, as the earlier one ignores ours.
+EARLIER = "from qdsweep.host.machine import _AVX2 as a; a['NPY_DISABLE_CPU_FEATURES'] = 'AVX512F'\n"
+
+
+@pytest.mark.skipif("avx512f" not in CPU, reason="there is no AVX-512 here")
+def test_a_numpy_that_ignores_the_baseline_is_refused(tmp_path):
+    words = [BIN / "python", "-c", EARLIER + MAIN, "run", "lp_sphere", "--out", tmp_path / "out"]
+    words += ["--set", "iterations=1"]
+    done = subprocess.run(words, env=cleaned(), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    names_all(done.stderr, "cpu_baseline", "numpy", "X86_V4")
 
 
 @pytest.mark.timeout(5000)

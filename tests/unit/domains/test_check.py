@@ -9,6 +9,8 @@ from qdsweep.domains.plugin import check_rows
 
 # The remedies where a row depends on its neighbours, and where it is not reproducible.
 NEIGHBOURS, UNSEEDED = "solutions @ w", "`seeds`"
+UNSEEDED_ROWS = "np.random.rand(len(solutions))"
+KEPT = "vars(self).setdefault('kept', np.zeros(24))"
 
 
 @pytest.mark.parametrize(
@@ -17,8 +19,9 @@ NEIGHBOURS, UNSEEDED = "solutions @ w", "`seeds`"
         ("solutions[:, 0] - solutions[:, 0].mean()", (NEIGHBOURS,)),
         ("solutions[:, 0] + np.arange(len(solutions))", (NEIGHBOURS,)),
         ("np.random.default_rng(int(seeds[0])).random(len(solutions))", (NEIGHBOURS,)),
-        ("np.random.rand(len(solutions))", (UNSEEDED,)),
+        (UNSEEDED_ROWS, (UNSEEDED,)),
         ("np.random.rand(len(solutions)) * (len(solutions) < 24)", (UNSEEDED,)),
+        (f"np.add({UNSEEDED_ROWS}, 0, out=({KEPT})[: len(solutions)])", (UNSEEDED,)),
         ("np.array([solutions[0, 0]])", ("objective", "(1,)", "(24,)")),
         ("solutions[:, 0] / 0", ("objective", "solution 0")),
         ("np.negative(solutions, out=solutions)[:, 0]", ("Good.evaluate", "solutions")),

@@ -1,5 +1,6 @@
 """The engine of all executors divides, submits and repeats batches; the serial engine."""
 
+import errno
 import logging
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from qdsweep.engines.pool import (
     MAX_LINES,
     PART_SECONDS,
     PATIENCE,
+    PAUSE_SECONDS,
     PER_WORKER,
     SECONDS,
     Parts,
@@ -248,6 +250,43 @@ def test_an_evaluation_that_failed_is_raised():
         evaluate(Pool(Instant(lambda part, first: Answer(failure, [], "worker 7"))))
 
 
+class LacksMemory:
+    """The answers of workers of which row 7 does not fit into memory several times."""
+
+    def __init__(self, times: int) -> None:
+        self.left, self.tries = times, 0
+
+    def __call__(self, part: Batch, first: int) -> Answer:
+        if not first <= 7 < first + len(part.solutions):
+            return answer_of(part)
+        self.tries += 1
+        if not self.left:
+            return answer_of(part)
+        self.left -= 1
+        failure = Failure(7, 11, np.zeros(3), "MemoryError: no", "", "worker 7", "memory")
+        return Answer(failure, [], "worker 7")
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Pauses of no time."""
+    monkeypatch.setattr("qdsweep.engines.pool.PAUSE_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("times", range(MAX_LOSSES + 1))
+def test_what_the_machine_lacks_is_waited_for_at_most_as_often_as_a_lost_worker(hasty, times):
+    lacks = LacksMemory(times)
+    if times < MAX_LOSSES:
+        parts = whole(evaluate(Pool(Instant(lacks))))
+        assert parts[0][0] == 0 and parts[-1][1] == ROWS
+        assert all(before[1] == after[0] for before, after in pairwise(parts))
+        assert lacks.tries == times + 1
+        return
+    with refused("memory", "solution 7", 11, "mem_mb_per_worker", kind=EvaluationFailed):
+        evaluate(Pool(Instant(lacks)))
+    assert lacks.tries == MAX_LOSSES
+
+
 class Leaves:
     """An executor's workers: some, then none for this many checks of the pool."""
 
@@ -276,6 +315,26 @@ class Changing(Instant):
     @workers.setter
     def workers(self, number: int) -> None:
         pass
+
+
+def test_nothing_is_handed_out_for_a_while_after_that(clock):
+    class Timed(Changing):
+        def submit(self, part, first):
+            times.append(clock.now)
+            return super().submit(part, first)
+
+    times: list[float] = []
+    executor = Timed(Leaves(clock, 0, 0.0))
+    lacks = executor.answer = LacksMemory(1)
+    looked = executor.leaves.count
+
+    def count() -> int:
+        clock.now += 0.1 * (lacks.tries == 1)
+        return looked()
+
+    executor.leaves.count = count
+    assert whole(evaluate(Pool(executor)))[-1][1] == ROWS
+    assert PAUSE_SECONDS <= max(np.diff(times)) < PAUSE_SECONDS + 1
 
 
 def test_the_first_worker_is_waited_for(clock):
@@ -371,6 +430,37 @@ def test_parts_of_the_serial_engine_grow_to_half_a_second(clock):
         parts = [part.stop - part.start for part, _ in engine.evaluate(BATCH, [slice(0, 5)])]
         assert parts == expected
     engine.close()
+
+
+@pytest.mark.parametrize("scored", [None, -5.0])
+def test_the_serial_engine_waits_for_what_the_machine_lacks(clock, monkeypatch, scored):
+    class Lacks(Steady):
+        left = 0
+
+        def evaluate(self, solutions, seeds):
+            if 4 in solutions[:, 0] and self.left and len(solutions) == 1:
+                self.left -= 1
+                raise RuntimeError("the simulator failed") from MemoryError("4 GiB")
+            if 4 in solutions[:, 0] and len(solutions) > 1:  # a single row needs less
+                raise OSError(errno.ENOMEM, "no")
+            return super().evaluate(solutions, seeds)
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    solutions = np.repeat(np.arange(ROWS, dtype=float)[:, None], 3, axis=1)
+    batch, domain = BATCH._replace(solutions=solutions), Lacks(clock, 0.0)
+    for timeout, pause in ((None, 3.0), (60.0, 3.0), (6.0, 1.0)):
+        clock.now, domain.left = 0.0, MAX_LOSSES - 1
+        results = list(Serial(domain, scored, timeout).evaluate(batch, [slice(0, 9)]))
+        assert sum(len(outcome.evaluation.objective) for _, outcome in results) == 9
+        assert not any(outcome.failures for _, outcome in results)
+        assert clock.now == (MAX_LOSSES - 1) * pause
+    domain.left = MAX_LOSSES
+    with refused("memory", "solution 4 ", "the simulator failed", kind=EvaluationFailed):
+        list(Serial(domain, scored).evaluate(batch, [slice(0, 9)]))
+    assert domain.left == 0
 
 
 def test_the_serial_engine_scores_a_failure_by_its_row(clock):

@@ -15,7 +15,6 @@ from small_runs import digest_of, experiment, fresh, payload_of
 from support import TINY
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import outside
@@ -64,14 +63,6 @@ def test_evaluation_seeds_follow_their_policy():
     assert evaluation_seeds("iteration", 7, 3, 0, 1) != evaluation_seeds("iteration", 7, 4, 0, 1)
     assert evaluation_seeds("fixed", 7, 3, 0, 1) == evaluation_seeds("fixed", 7, 9, 0, 1)
     assert set(evaluation_seeds(52, 7, 3, 0, 5)) == {52}
-
-
-def test_truncated_centroids_are_computed_again(tmp_path):
-    exp = compose(TINY, {"algorithm": "cvt_map_elites", "iterations": 1})
-    expected = straight(exp, tmp_path)
-    (path,) = tmp_path.glob("cvt-*.npy")
-    path.write_bytes(path.read_bytes()[:50])
-    assert straight(exp, tmp_path) == expected
 
 
 def test_compute_writes_what_design_names(tmp_path):

@@ -197,11 +197,11 @@ class _Check:
         options = {"experience": True} if candidates.experience else {}
         evaluation = self._call(
             "evaluate of the domain",
-            lambda: evaluated(self.domain.evaluate(solutions, seeds, *context, **options)),
+            lambda: evaluated(self.domain.evaluate(solutions, seeds.copy(), *context, **options)),
         )
         jacobian = None
         if candidates.gradients:
-            jacobian = self.domain.jacobian(candidates.solutions)  # type: ignore[attr-defined]
+            jacobian = self.domain.jacobian(solutions.copy())  # type: ignore[attr-defined]
         evaluation = evaluation._replace(jacobian=jacobian, tally=None)
         asked = candidates._replace(seeds=seeds)
         self._call(f"tell, {where},", lambda: algorithm.tell(asked, evaluation))

@@ -11,7 +11,7 @@ from qdsweep.config.emitters import EmitterKind, PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.plugin import load_plugin
-from qdsweep.domains.base import Domain
+from qdsweep.domains.base import Domain, copied
 from qdsweep.errors import BadInput, raised
 
 
@@ -90,7 +90,7 @@ def call_own(
         )
     everything = open_ended and isinstance(function, type)
     used = {name: value for name, value in given.items() if everything or name in takes}
-    used |= arguments
+    used = copied(used | dict(arguments))
     try:
         inspect.signature(function).bind(*positional, **used)
     except TypeError as error:

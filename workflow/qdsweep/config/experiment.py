@@ -154,7 +154,8 @@ class Experiment(Model):
         default=None,
         description=(
             "score a solution whose evaluation fails (exception, NaN, wrong shape), and continue; "
-            "null: stop the run and report the solution"
+            "null: stop the run and report the solution. A lack of memory, disk space, file "
+            "handles or threads never scores one"
         ),
     )
     timeout: float | None = Field(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.config.domain import DomainConfig
 from qdsweep.config.requirements import remedy
 from qdsweep.errors import BadInput
+from qdsweep.host.machine import apply_torch_baseline, require_baseline
 
 if TYPE_CHECKING:  # numpy and gymnasium are only imported with a domain that needs them
     from qdsweep.domains.base import Domain
@@ -26,10 +27,12 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
         point of a search, and `step` is the natural mutation scale [parameter units].
 
     Raises:
-        BadInput: A name in the config does not exist, is not installed or does not fit.
+        BadInput: A name in the config does not exist, is not installed or does not fit. Or a
+            library does not keep the `cpu_baseline` of this process.
     """
     import numpy as np
 
+    apply_torch_baseline()  # the user's code may import torch
     module, name = domain.code.split(":")
     arguments = {key: getattr(domain, key) for key in domain.code_keys}
     try:
@@ -39,6 +42,7 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
             raise
         raise BadInput(f"domain {domain.name or domain.type} needs {error.name}{advice}") from None
     made: Any = make(**arguments) if arguments else make(domain)
+    require_baseline()
     values: dict[str, object] = {}
     if domain.ranges is not None:
         if len(domain.ranges) != len(made.measures):

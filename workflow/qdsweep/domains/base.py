@@ -145,6 +145,22 @@ class Evaluation(NamedTuple):
     steps: NDArray[np.int64] | None = None
 
 
+def copied(value: Any) -> Any:
+    """Returns a value with copies of its arrays, lists, tuples and dicts; other objects stay.
+
+    The user's code gets such copies, because it may write into them, and its own arrays are copied,
+    because it may use them again.
+    """
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = map(copied, value)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
 def outside(
     objective: Floats, objective_range: tuple[float, float]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -17,6 +17,7 @@ from qdsweep.config.domain import Wrapper
 from qdsweep.config.files import nearest
 from qdsweep.config.plugin import load_class
 from qdsweep.config.requirements import remedy, require_package
+from qdsweep.domains.base import copied
 from qdsweep.errors import BadInput
 
 _BULLET = "pybullet_envs_gymnasium"
@@ -83,7 +84,8 @@ def make_env(
     bare = copy.copy(spec)
     bare.order_enforce = False
     try:
-        env = gym.make(bare, max_episode_steps=limit, disable_env_checker=True, **kwargs)
+        own = copied(kwargs)
+        env = gym.make(bare, max_episode_steps=limit, disable_env_checker=True, **own)
     except (gym.error.DependencyNotInstalled, ImportError) as error:
         raise BadInput(
             f"domain.env = {spec.id!r}: a package that it needs is missing: {error}"
@@ -95,7 +97,7 @@ def make_env(
         ) from error
     for number, wrapper in enumerate(wrappers):
         try:
-            env = _wrapper(wrapper.type)(env, **wrapper.arguments)
+            env = _wrapper(wrapper.type)(env, **copied(wrapper.arguments))
         except BadInput as error:
             raise BadInput(f"domain.wrappers.{number} = {error}") from None
         except Exception as error:

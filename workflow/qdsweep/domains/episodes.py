@@ -9,7 +9,7 @@ import numpy as np
 
 from qdsweep.config.episodes import Measure
 from qdsweep.config.plugin import load_function
-from qdsweep.domains.base import Episode, Evaluation, Floats, Seeds
+from qdsweep.domains.base import Episode, Evaluation, Floats, Seeds, copied
 from qdsweep.errors import BadInput
 
 Rollout = Callable[[Floats, int], list[float]]
@@ -136,8 +136,6 @@ def measure_episode(
         BadInput: A function of the user's does not return one finite number.
     """
     length = len(episode.actions) if length is None else length
-    for array in episode[:3] if own else ():  # further measures and learners read them, too
-        array.flags.writeable = False
     return [_value(measure, episode, own, touching, length) for measure in measures]
 
 
@@ -149,7 +147,10 @@ def _value(
     length: int,
 ) -> float:
     if measure.is_own:
-        return _own_value(measure.measure, own[measure.measure](episode))
+        given = copied(episode)  # further measures and learners read the same episode
+        for array in given[:3]:
+            array.flags.writeable = False
+        return _own_value(measure.measure, own[measure.measure](given))
     observations, actions = episode.observations[1:], episode.actions
     if measure.measure == "contact":
         return sum(measure.geom in names for names in touching) / len(touching)

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.domains.base import CUT, GOES_ON, Actor, Domain, Exploration, Floats, Record, Seeds
+from qdsweep.domains.base import (
+    CUT,
+    GOES_ON,
+    Actor,
+    Domain,
+    Exploration,
+    Floats,
+    Record,
+    Seeds,
+    copied,
+)
 from qdsweep.errors import BadInput
 
 # The largest mean distance of actions from the network's, which may have noise [half ranges].
@@ -149,8 +159,9 @@ def _records(
     domain: Any, solutions: Floats, seeds: Seeds, exploration: Exploration | None
 ) -> list[Any]:
     options = {} if exploration is None else {"exploration": exploration}
-    result = domain.evaluate(solutions, seeds, experience=True, **options)
-    records = [read_record(record, domain.actor.kind) for record in result.experience or ()]
+    result = domain.evaluate(solutions.copy(), seeds.copy(), experience=True, **copied(options))
+    given = copied(result.experience or [])  # the class may use its arrays again
+    records = [read_record(record, domain.actor.kind) for record in given]
     if len(records) != len(solutions):
         raise BadInput(
             f"{type(domain).__name__}.evaluate(..., experience=True) gives {len(records)} records "

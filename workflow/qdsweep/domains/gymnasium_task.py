@@ -21,6 +21,7 @@ from qdsweep.domains.base import (
     Exploration,
     Floats,
     Seeds,
+    copied,
 )
 from qdsweep.domains.environments import find_spec, make_env, make_reset
 from qdsweep.domains.episodes import (
@@ -275,6 +276,7 @@ class GymnasiumTask:
         env = self._env or self._make()
         network, choose = self._policy.network(solution), choice.action
         ground, limit, own = self._ground, self._limit, self._own_measures
+        is_number = self._actions.discrete
         total, seen, done, rewards, touching, infos = 0.0, [], [], [], [], []
         raw = self._reset(env, seed)
         ended = False
@@ -284,16 +286,18 @@ class GymnasiumTask:
             if normalizer is not None:
                 observation = normalizer(observation)
             action = choose(network(observation))
-            raw, reward, terminated, truncated, info = env.step(action)
+            given = action if is_number else action.copy()  # an env may write into it
+            raw, reward, terminated, truncated, info = env.step(given)
             rewards.append(float(reward))
             total += rewards[-1]
             done.append(action)
             if ground is not None:
                 touching.append(ground(env))
             if own:
-                infos.append(dict(info))  # an env may reuse it
+                infos.append(copied(info))  # an env may reuse it
             ended = terminated or truncated or len(done) == limit
         seen.append(self._vector(raw))
+        terminated = bool(terminated)
         if env is not self._env:
             env.close()
         if not (self._is_limited or terminated or truncated):

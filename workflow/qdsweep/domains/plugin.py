@@ -18,6 +18,7 @@ from qdsweep.domains.base import (
     Evaluation,
     Floats,
     Seeds,
+    copied,
     evaluated,
     outside,
     real_numbers,
@@ -46,7 +47,7 @@ def make_plugin(plugin: Plugin) -> Domain:
             f"{plugin.type}: domain.arguments = {plugin.arguments}: {error}; the class takes "
             f"{signature}{_hint(domain_class, plugin.type)}"
         ) from None
-    domain = domain_class(**plugin.arguments)
+    domain = domain_class(**copied(plugin.arguments))
     require_domain(domain, plugin.type)
     return domain
 
@@ -292,7 +293,7 @@ def drawn_lines(domain: Any, solution: Floats) -> list[Floats]:
 
 def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:
     try:
-        result = evaluated(domain.evaluate(solutions, seeds))
+        result = evaluated(domain.evaluate(solutions, seeds.copy()))
         return _columns(domain, result, len(solutions))
     except BadInput:
         raise
@@ -315,7 +316,7 @@ def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
             f"{sorted(domain.fields)}"
         )
     for key, shape in expected.items():
-        columns[key] = real_numbers(key, columns[key])
+        columns[key] = real_numbers(key, columns[key]).copy()  # the class may use it again
         if columns[key].shape != shape:
             raise BadInput(
                 f"{name}.evaluate: {key} of {n} solutions has the shape {columns[key].shape}; "
@@ -366,7 +367,7 @@ def _check_jacobian(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     """Compares the jacobian with central differences, which are exact to about 1e-8."""
     name = type(domain).__name__
     n, d = solutions.shape
-    jacobian = domain.jacobian(solutions)  # type: ignore[attr-defined]
+    jacobian = np.array(domain.jacobian(solutions.copy()))  # type: ignore[attr-defined]
     shape = (n, 1 + len(domain.measures), d)
     if np.shape(jacobian) != shape:
         raise BadInput(f"{name}.jacobian has the shape {np.shape(jacobian)}, not {shape}")

@@ -247,6 +247,8 @@ def _evaluate(
                         log.info("%d evaluations left", len(samples.missing))
         except EvaluationFailed as error:
             failure = error.failure
+            if failure.lacks:
+                raise
             raise QdsweepError(
                 f"elite {rows[failure.row] % elites} of archive.npz fails with another evaluation "
                 f"seed ({failure.seed}, {failure.worker}): {failure.problem}. Fix the domain, or "

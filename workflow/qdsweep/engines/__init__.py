@@ -41,7 +41,7 @@ def make_engine(
     if cluster.engine_name == "serial":
         from qdsweep.engines.pool import Serial
 
-        return Serial(domain, scored)
+        return Serial(domain, scored, experiment.timeout)
     from qdsweep.engines.pool import Pool
     from qdsweep.engines.worker import Order
     from qdsweep.host.machine import settings

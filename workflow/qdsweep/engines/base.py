@@ -62,6 +62,7 @@ class Failure(NamedTuple):
         problem: The error, in one line.
         trace: The traceback, or an empty text.
         worker: Host and process that evaluated it.
+        lacks: What the machine lacks, such as "memory", if the solution is not the cause.
     """
 
     row: int
@@ -70,6 +71,7 @@ class Failure(NamedTuple):
     problem: str
     trace: str
     worker: str
+    lacks: str = ""
 
 
 class Outcome(NamedTuple):
@@ -90,7 +92,8 @@ class Answer(NamedTuple):
     """The answer of a worker to a part.
 
     Attributes:
-        result: The results, or the failed evaluation if the experiment has no `on_failure`.
+        result: The results, or the failed evaluation if the experiment has no `on_failure`, or if
+            the machine lacks something.
         lines: The worker's output and log since its last answer.
         worker: Its name in the run's log.
     """
@@ -98,6 +101,11 @@ class Answer(NamedTuple):
     result: Outcome | Failure
     lines: list[str]
     worker: str
+
+    @property
+    def lacks(self) -> str:
+        """What the worker's machine lacks; empty if nothing."""
+        return self.result.lacks if isinstance(self.result, Failure) else ""
 
 
 def nothing() -> None:
@@ -140,7 +148,8 @@ class Engine(Protocol):
                 other processes.
 
         Raises:
-            EvaluationFailed: An evaluation failed, and the experiment has no `on_failure`.
+            EvaluationFailed: An evaluation failed, and the experiment has no `on_failure`. Or the
+                machine lacks something for it, also at the last try.
         """
         ...
 

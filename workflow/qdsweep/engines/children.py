@@ -104,15 +104,26 @@ class Children:
             connection.send_bytes(question)
             while not connection.poll(LOOK_SECONDS):
                 os.kill(self._pids[place], 0)
-            return connection.recv_bytes()
+            if answer := connection.recv_bytes():
+                return answer
+            answer = connection.recv_bytes()  # the last one, as its process lacks something
+            self._replace(place)
+            return answer
         except (OSError, EOFError):
+            pid = self._pids.get(place, 0)
             self._connections[place].close()
-            how = self._ending(self._pids.pop(place, 0))
-            with contextlib.suppress(OSError):  # all workers are being ended
-                self._connections[place] = self._start(place)
+            how = self._ending(pid)
+            self._replace(place)
             raise WorkerLost(f"{self._name} {place}{f' ({how})' * bool(how)}") from None
         finally:
             self._idle.put(place)
+
+    def _replace(self, place: int) -> None:
+        """Starts a process in the place of one that has ended, or that now ends."""
+        self._pids.pop(place, None)
+        self._connections[place].close()
+        with contextlib.suppress(OSError):  # all workers are being ended
+            self._connections[place] = self._start(place)
 
     def _ending(self, pid: int) -> str:
         """Returns how a worker has ended; empty where the process that forked it does not know."""
@@ -195,6 +206,8 @@ def _work(connection: Connection) -> None:
                 answer = error
             except BaseException:  # errors of an evaluation are a Failure and do not arrive here
                 answer = WorkerFailed(f"worker {name} failed:\n{traceback.format_exc()}")
+            if isinstance(answer, Answer) and answer.lacks:
+                connection.send_bytes(b"")  # a new process may have what this one lacks
             connection.send_bytes(pickle.dumps(answer, protocol=5))
     os._exit(0)
 

@@ -5,18 +5,78 @@ import re
 import socket
 import time
 import traceback
-from typing import Any
+from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Domain, Evaluation, Floats, evaluated, real_numbers
+from qdsweep.domains.base import Domain, Evaluation, Floats, copied, evaluated, real_numbers
 from qdsweep.domains.experience import find_fault, read_record
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError, raised
 
-# A part that has lost this many workers (out of memory, a crash in C) ends the run.
+# A part that has lost this many workers (out of memory, a crash in C) ends the run. So does a
+# solution for which the machine lacks something this many times.
 MAX_LOSSES = 3
+
+
+class Shortage(NamedTuple):
+    """Something that a machine may lack for an evaluation.
+
+    Attributes:
+        numbers: The system's errors.
+        texts: Texts of other errors, in lower case.
+        remedy: The advice to the user.
+    """
+
+    numbers: tuple[int, ...]
+    texts: tuple[str, ...]
+    remedy: str
+
+
+# What is lacking -> how it shows. It does not depend on the solution, so `on_failure` must not
+# score it.
+SHORTAGES = {
+    "memory": Shortage(
+        (ENOMEM,),
+        ("out of memory", "not enough memory", "bad_alloc", "t allocate memory"),
+        "Give a worker more memory (mem_mb_per_worker), or use fewer workers",
+    ),
+    "disk space": Shortage(
+        (ENOSPC, EDQUOT), (), "Free space or quota where the domain writes, or set TMPDIR"
+    ),
+    "file handles": Shortage(
+        (EMFILE, ENFILE), (), "Close files in the domain, or raise the limit (ulimit -n)"
+    ),
+    "processes or threads": Shortage(
+        (EAGAIN,), ("can't start new thread",), "Use fewer workers, or raise the limit (ulimit -u)"
+    ),
+}
+
+
+def lacking(error: BaseException) -> str:
+    """Returns what the machine lacks according to an error or its causes; empty if nothing."""
+    chain: list[BaseException | None] = [error]
+    for cause in chain:  # which grows
+        if cause is None:
+            continue
+        for what, shortage in SHORTAGES.items():
+            if _is_of(cause, what, shortage):
+                return what
+        causes = (cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ()))
+        chain += [each for each in causes if not any(each is known for known in chain)]
+    return ""
+
+
+def _is_of(error: BaseException, what: str, shortage: Shortage) -> bool:
+    if isinstance(error, MemoryError):
+        return what == "memory"
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in shortage.numbers
+    text = str(error).lower()
+    names = (os.strerror(number).lower() for number in shortage.numbers)
+    return any(part in text for part in (*shortage.texts, *names))
 
 
 def describe_failure(failure: Failure) -> str:
@@ -28,10 +88,19 @@ def describe_failure(failure: Failure) -> str:
 
 
 class EvaluationFailed(QdsweepError):
-    """An evaluation failed and the experiment has no `on_failure`."""
+    """An evaluation failed and the experiment has no `on_failure`, or the machine lacks something.
+
+    In the second case it may succeed later or elsewhere.
+    """
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(describe_failure(failure))
+        message = describe_failure(failure)
+        if failure.lacks:
+            message = (
+                f"this machine lacks {failure.lacks} for {message}. The part had only this row. "
+                f"{SHORTAGES[failure.lacks].remedy}. The same command resumes"
+            )
+        super().__init__(message)
         self.failure = failure
 
     def __reduce__(self) -> Any:
@@ -85,14 +154,15 @@ def evaluate_safely(
             are the lower ends of their ranges, and its fields and gradients are 0.
 
     Raises:
-        EvaluationFailed: An evaluation failed and there is no `objective_on_failure`.
+        EvaluationFailed: An evaluation failed and there is no `objective_on_failure`, or the
+            machine lacks something.
     """
-    start = time.perf_counter()
+    start, lacks = time.perf_counter(), ""
     try:
         result = evaluate(domain, batch)
         problem = find_problem(domain, batch, result)
     except (Exception, SystemExit) as error:
-        problem = " ".join(raised(error).split())
+        problem, lacks = " ".join(raised(error).split()), lacking(error)
         trace = traceback.format_exc()
     else:
         if problem is None:
@@ -116,8 +186,9 @@ def evaluate_safely(
         problem,
         trace,
         f"process {os.getpid()} on {socket.gethostname()}",
+        lacks,
     )
-    if objective_on_failure is None:
+    if objective_on_failure is None or lacks:
         raise EvaluationFailed(failure)
     scored = _scored(domain, batch, objective_on_failure)
     return Outcome(scored, [failure], time.perf_counter() - start)
@@ -125,27 +196,42 @@ def evaluate_safely(
 
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
-    # One policy for all episodes is a broadcast row. Domains get an ordinary array.
-    solutions = np.ascontiguousarray(batch.solutions, dtype=np.float64).view()
-    solutions.flags.writeable = False  # the arrays belong to the emitters
-    context = () if batch.context is None else (batch.context,)
+    # The user's code may write into what it gets, and use its own arrays again.
+    own = not type(domain).__module__.startswith("qdsweep.")
+    seeds = copied(batch.seeds) if own else batch.seeds
+    context = copied(batch.context) if own else batch.context
     wanted: dict[str, Any] = {"experience": True} if batch.experience else {}
     if batch.exploration is not None:
-        wanted["exploration"] = batch.exploration
-    result = evaluated(domain.evaluate(solutions, batch.seeds, *context, **wanted))
-    jacobian = domain.jacobian(solutions) if batch.gradients else None  # type: ignore[attr-defined]
+        wanted["exploration"] = copied(batch.exploration) if own else batch.exploration
+    more = () if context is None else (context,)
+    result = evaluated(domain.evaluate(_given(batch, own=own), seeds, *more, **wanted))
     # Every part is float64. Otherwise the first part would decide the type of the batch.
-    return Evaluation(
+    evaluation = Evaluation(
         _floats("objective", result.objective),
         _floats("measures", result.measures),
         {name: _floats(name, values) for name, values in result.fields.items()},
-        None if jacobian is None else _floats("jacobian", jacobian),
-        None if batch.context is None else _floats("tally", result.tally),
-        [read_record(record, domain.actor.kind) for record in result.experience or ()]  # type: ignore[attr-defined]
+        tally=None if batch.context is None else _floats("tally", result.tally),
+        experience=[
+            read_record(copied(record) if own else record, domain.actor.kind)  # type: ignore[attr-defined]
+            for record in result.experience or ()
+        ]
         if batch.experience
         else None,
-        None if result.steps is None else np.asarray(result.steps).astype(np.int64),
+        steps=None if result.steps is None else np.asarray(result.steps).astype(np.int64),
     )
+    if not batch.gradients:
+        return evaluation
+    jacobian = domain.jacobian(_given(batch, own=own))  # type: ignore[attr-defined]
+    return evaluation._replace(jacobian=_floats("jacobian", jacobian))
+
+
+def _given(batch: Batch, *, own: bool) -> Floats:
+    """Returns the read-only solutions of a batch, for the user's `own` code as a copy."""
+    # One policy for all episodes is a broadcast row. Domains get an ordinary array.
+    solutions = np.ascontiguousarray(batch.solutions, dtype=np.float64)
+    solutions = solutions.copy() if own else solutions.view()
+    solutions.flags.writeable = False  # the arrays belong to the emitters
+    return solutions
 
 
 def _floats(name: str, values: Any) -> Floats:

@@ -7,7 +7,7 @@ The module also divides a batch into parts. It has the interface of an executor,
 import logging
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Protocol
@@ -20,6 +20,7 @@ from qdsweep.engines.failures import (
     NoWorkers,
     WorkerDied,
     WorkerLost,
+    describe_failure,
     evaluate_safely,
 )
 
@@ -144,6 +145,8 @@ PATIENCE = 300.0
 LOOK_SECONDS = 0.1
 # Losses of a part within this time count once, because a whole node may be lost [s].
 INCIDENT_SECONDS = 3.0
+# How long a run pauses if the machine lacks something for an evaluation [s].
+PAUSE_SECONDS = 3.0
 # The longest absence of the main process in this many batches is expected again. It trains in the
 # first batch of an iteration, and an iteration may have several batches.
 BATCHES = 8
@@ -163,6 +166,7 @@ class Pool:
         self.name = executor.name
         self._executor = executor
         self._patience = PATIENCE if timeout is None else min(PATIENCE, timeout / 2)
+        self._pause = _pause(timeout)
         self._parts = Parts()
         self._most = 0
         self._lines = 0
@@ -188,6 +192,7 @@ class Pool:
         """Evaluates with the workers; see `Engine.evaluate`."""
         self._parts.begin(rows)
         losses: dict[int, tuple[int, float]] = {}  # first row -> number of losses, time of the last
+        shortages, resume = Counter[int](), 0.0
         running: dict[Future[Answer], slice] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         # The workers need enough parts for the time while the main process trains.
@@ -197,7 +202,8 @@ class Pool:
         meanwhile()
         self._away.append(time.monotonic() - start)
         while self._parts or running:
-            self._hand_out(batch, running, done, PER_WORKER)
+            if time.monotonic() >= resume:
+                self._hand_out(batch, running, done, PER_WORKER)
             try:
                 future = done.get(timeout=LOOK_SECONDS)
             except queue.Empty:
@@ -213,7 +219,10 @@ class Pool:
             self._lonely_since = None
             self._log(answer)
             if isinstance(answer.result, Failure):
-                raise EvaluationFailed(answer.result)
+                _note_failure(shortages, answer.result)
+                self._parts.give_back(part)
+                resume = time.monotonic() + self._pause
+                continue
             self._parts.learn(part, answer.result.seconds)
             yield part, answer.result
 
@@ -280,6 +289,19 @@ def _note_loss(losses: dict[int, tuple[int, float]], row: int, lost: str) -> Non
         raise WorkerDied(MAX_LOSSES, row, lost)
 
 
+def _pause(timeout: float | None) -> float:
+    """Returns `PAUSE_SECONDS`, or less, so that all pauses of a part are within the timeout."""
+    return PAUSE_SECONDS if timeout is None else min(PAUSE_SECONDS, timeout / (2 * MAX_LOSSES))
+
+
+def _note_failure(shortages: Counter[int], failure: Failure) -> None:
+    """Raises a failure, unless the machine lacks something that it may have later."""
+    shortages[failure.row] += 1
+    if not failure.lacks or shortages[failure.row] == MAX_LOSSES:
+        raise EvaluationFailed(failure)
+    log.warning("evaluated again, for lack of %s: %s", failure.lacks, describe_failure(failure))
+
+
 # Long enough to make the cost of parts negligible, short enough to save often and stop at once [s].
 PART_SECONDS = 0.5
 
@@ -290,9 +312,15 @@ class Serial:
     name = "serial"
     workers = 1
 
-    def __init__(self, domain: Domain, objective_on_failure: float | None = None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        objective_on_failure: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
         self.domain = domain
         self.objective_on_failure = objective_on_failure
+        self._pause = _pause(timeout)
         self._size = 1
 
     def wait(self) -> None:
@@ -303,14 +331,21 @@ class Serial:
     ) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates in this process; see `Engine.evaluate`."""
         meanwhile()
+        shortages = Counter[int]()
         waiting = list(reversed(rows))
         while waiting:
             part, *rest = cut([waiting.pop()], self._size)
             if rest:
                 waiting.append(slice(rest[0].start, rest[-1].stop))
-            outcome = evaluate_safely(
-                self.domain, batch.part(part), part.start, self.objective_on_failure
-            )
+            try:
+                outcome = evaluate_safely(
+                    self.domain, batch.part(part), part.start, self.objective_on_failure
+                )
+            except EvaluationFailed as error:
+                _note_failure(shortages, error.failure)
+                waiting.append(part)
+                time.sleep(self._pause)
+                continue
             if outcome.seconds < PART_SECONDS / 2:
                 self._size *= 2
             elif outcome.seconds > 2 * PART_SECONDS:

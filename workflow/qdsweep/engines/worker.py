@@ -17,7 +17,8 @@ from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
-from qdsweep.host.machine import settings
+from qdsweep.errors import BadInput
+from qdsweep.host.machine import require_baseline, settings
 from qdsweep.versions import __version__, installed_versions
 
 # At most this many lines per part reach the run's log. The file has all of them.
@@ -129,6 +130,7 @@ class Evaluator:
         self.name = name or f"process {os.getpid()} on {socket.gethostname()}"
         self._order = order
         self._log: WorkerLog | None = None
+        self._is_new = True
         if order.logs is not None:
             self._log = WorkerLog(_log_file(order.logs), self.name)
             self._log.take_over_output()
@@ -149,7 +151,8 @@ class Evaluator:
             first: The row of the whole batch at which they start.
 
         Raises:
-            UnfitWorker: The worker cannot work for the run.
+            UnfitWorker: The worker cannot work for the run, or its libraries do not keep the
+                run's CPU settings.
         """
         if self.problem:
             raise UnfitWorker(f"{self.name}: {self.problem}")
@@ -158,7 +161,18 @@ class Evaluator:
             result = evaluate_safely(self._domain, part, first, self._order.objective_on_failure)
         except EvaluationFailed as error:
             result = error.failure
+        if self._is_new:
+            self._is_new = False
+            self._require_baseline()
         return Answer(result, self._log.take() if self._log is not None else [], self.name)
+
+    def _require_baseline(self) -> None:
+        """Refuses libraries that the domain has imported only during its first evaluation."""
+        try:
+            require_baseline()
+        except BadInput as error:
+            self.problem = str(error)
+            raise UnfitWorker(f"{self.name}: {self.problem}") from None
 
 
 def _difference(order: Order) -> str:

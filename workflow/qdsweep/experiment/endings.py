@@ -36,6 +36,8 @@ def cause_of(error: BaseException) -> str:
         return "stopped"
     if isinstance(error, WorkerDied):
         return "failure" if error.is_crash else "memory"
+    if isinstance(error, EvaluationFailed) and error.failure.lacks:
+        return "memory" if error.failure.lacks == "memory" else "storage"
     if isinstance(error, MemoryError):
         return "memory"
     if isinstance(error, NoWorkers):

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numba.core import event
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains.base import Evaluation
+from qdsweep.domains.base import Evaluation, copied
 from qdsweep.engines.base import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
 from qdsweep.errors import BadInput
@@ -134,6 +135,9 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
             return False
         # The user's algorithm may return a list, or single precision.
         solutions = np.asarray(candidates.solutions)
+        if experiment.algorithm.plugins:  # the user's code may use its arrays again
+            solutions = _copy(solutions)
+            candidates = candidates._replace(exploration=copied(candidates.exploration))
         if not (is_repeated(solutions) and solutions.dtype == np.float32):
             solutions = solutions.astype(np.float64, copy=False)
         seeds = evaluation_seeds(
@@ -147,6 +151,13 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         wanted = candidates.gradients, state.context, candidates.experience, candidates.exploration
         state.pending = Pending.of(Batch(solutions, seeds, *wanted))
     return True
+
+
+def _copy(solutions: NDArray[Any]) -> NDArray[Any]:
+    """Returns a copy of ``(n, d)`` solutions, of which a repeated row stays one row of memory."""
+    if is_repeated(solutions):
+        return np.broadcast_to(solutions[:1].copy(), solutions.shape)
+    return solutions.copy()
 
 
 def evaluate(
@@ -190,10 +201,11 @@ def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[s
         candidates = Candidates(
             batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
         )
-        state.algorithm.tell(candidates, evaluation)
-        state.steps = added(state.steps, evaluation.steps)
+        told = copied(evaluation._replace(jacobian=None, experience=None))
+        state.algorithm.tell(candidates, evaluation)  # the user's code may write into it
+        state.steps = added(state.steps, told.steps)
         state.pending = None
-        after_tell(evaluation)
+        after_tell(told)
 
 
 def added(before: int | None, steps: NDArray[np.int64] | None) -> int | None:

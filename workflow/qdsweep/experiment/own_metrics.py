@@ -14,7 +14,7 @@ import numpy as np
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.own_metric import own_metrics
 from qdsweep.config.plugin import load_function
-from qdsweep.domains.base import Evaluation
+from qdsweep.domains.base import Evaluation, copied
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import State
 from qdsweep.metrics import Metric
@@ -23,7 +23,7 @@ from qdsweep.records.sources import code_of_metrics, sources_of
 log = logging.getLogger("qdsweep")
 
 # Methods that change an archive or draw from its generator, which changes the run's results.
-_CHANGES = ("add", "add_single", "clear", "sample_elites")
+_CHANGES = ("add", "add_single", "clear", "retessellate", "sample_elites")
 
 
 class ReadOnly:
@@ -39,7 +39,10 @@ class ReadOnly:
     def __getattr__(self, name: str) -> Any:
         if name in _CHANGES or name.startswith("_"):  # `_rng`, `_store`
             raise AttributeError(f"a metric may not use {name}: it could change the run's results")
-        return getattr(self._archive, name)
+        found = getattr(self._archive, name)
+        if not callable(found):
+            return copied(found)
+        return lambda *given, **named: copied(found(*given, **named))
 
     def __len__(self) -> int:
         return len(self._archive)

@@ -44,7 +44,7 @@ from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.lock import this_process
-from qdsweep.host.machine import Load, processor
+from qdsweep.host.machine import Load, processor, require_baseline
 from qdsweep.host.process import image
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, StateDir
@@ -99,6 +99,7 @@ def compute(
         log.info(domain.remark)
     require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
+    require_baseline()
     saved = reload.newest(
         run.state,
         identity.fingerprint,
@@ -244,6 +245,7 @@ class Recorder:
         """Records an iteration."""
         if "first_evaluation" not in self.attempts[-1]:
             self._note_start(seconds)
+            require_baseline()  # the user's code may import libraries only when it is called
         self._add_row(state, seconds)
         if time.monotonic() - self.status_at >= STATUS_SECONDS:
             self.write_status(state, "running")

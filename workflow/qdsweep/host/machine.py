@@ -5,11 +5,14 @@ memory are refused, and the message names their key. The module also measures th
 processes than cores, measured times are too long.
 """
 
+import ctypes
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from qdsweep.errors import BadInput
 
@@ -23,6 +26,15 @@ _AVX2 = {
 }
 # The same for torch, whose libraries ATen, MKL and oneDNN choose separately.
 _TORCH_AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+_XLA_AVX2 = "--xla_cpu_max_isa=AVX2"
+# The features of the baseline, in the names of all versions of numpy, and those that it needs.
+_UP_TO_AVX2 = {"SSE", "SSE2", "SSE3", "SSSE3", "SSE41", "POPCNT", "SSE42", "AVX", "F16C", "FMA3",
+               "AVX2", "X86_V2", "X86_V3"}  # fmt: skip
+_NEEDED = {"FMA3", "AVX2", "X86_V3"}
+_NUMPY = "numpy._core._multiarray_umath"
+# Modules that are linked with an OpenBLAS, and the names of its function, by its build.
+_LINKED = (_NUMPY, "scipy.linalg._fblas")
+_CORE_NAMES = [f"{a}openblas_get_corename{b}" for a in ("scipy_", "") for b in ("64_", "")]
 
 
 def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
@@ -59,16 +71,73 @@ def settings() -> dict[str, str]:
     return {name: os.environ.get(name, "unset") for name in (*_THREADS, *_AVX2)}
 
 
-def apply_torch_baseline() -> bool:
-    """Sets the variables that torch reads at import, if this process has the baseline avx2.
-
-    Returns:
-        Whether it has.
-    """
-    is_avx2 = all(os.environ.get(name) == value for name, value in _AVX2.items())
-    if is_avx2:
+def apply_torch_baseline() -> None:
+    """Sets the variables that torch reads at import, if this process has the baseline avx2."""
+    if _is_avx2():
         os.environ.update(_TORCH_AVX2)
-    return is_avx2
+
+
+def _is_avx2() -> bool:
+    return all(os.environ.get(name) == value for name, value in _AVX2.items())
+
+
+def require_baseline() -> None:
+    """Refuses imported libraries that do not keep the baseline avx2, if this process has it.
+
+    Raises:
+        BadInput: A library uses other instructions; the message has the remedy.
+    """
+    if _is_avx2() and import_module(_NUMPY).__cpu_features__["SSE2"]:  # otherwise it is not x86
+        for problem in _broken_settings():
+            raise BadInput(
+                f"cpu_baseline = 'avx2': results would depend on the machine, because {problem}. "
+                "Or set cpu_baseline: native, and compare its results only with those of equal "
+                "machines"
+            )
+
+
+def _broken_settings() -> Iterator[str]:
+    """Yields each library that does not keep the baseline, and the remedy."""
+    numpy: Any = import_module(_NUMPY)
+    built = {*numpy.__cpu_baseline__, *numpy.__cpu_dispatch__}
+    on = {name for name in built if numpy.__cpu_features__.get(name)}
+    if wrong := on - _UP_TO_AVX2 or (built & _NEEDED) - on:
+        how = "does not use" if wrong & _NEEDED else "uses"
+        yield (
+            f"numpy {sys.modules['numpy'].__version__} {how} {', '.join(sorted(wrong))}, with "
+            f"NPY_DISABLE_CPU_FEATURES = {_AVX2['NPY_DISABLE_CPU_FEATURES']!r}. Install the numpy "
+            "of the lock file (requirements.lock)"
+        )
+    for name in _LINKED:
+        core = _openblas_core(name)
+        if core not in (None, _AVX2["OPENBLAS_CORETYPE"]):
+            yield (
+                f"the OpenBLAS of {name.partition('.')[0]} uses its kernel for {core}, with "
+                f"OPENBLAS_CORETYPE = {_AVX2['OPENBLAS_CORETYPE']!r}. Install the libraries of the "
+                "lock file (requirements.lock)"
+            )
+    torch: Any = sys.modules.get("torch")
+    capability = torch.backends.cpu.get_cpu_capability() if torch else "AVX2"
+    if capability != "AVX2":
+        yield (
+            f"torch uses {capability}, with ATEN_CPU_CAPABILITY = "
+            f"{os.environ.get('ATEN_CPU_CAPABILITY')!r}: it was imported before qdsweep set this. "
+            "Import it only inside functions of your domain or metric"
+        )
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    if "jaxlib" in sys.modules and numpy.__cpu_features__["AVX512F"] and _XLA_AVX2 not in flags:
+        yield f"the XLA of jax may use AVX-512. Set XLA_FLAGS={_XLA_AVX2} in the environment"
+
+
+def _openblas_core(module: str) -> str | None:
+    """Returns the CPU of the kernel that a module's OpenBLAS uses; None without an OpenBLAS."""
+    library = ctypes.CDLL(sys.modules[module].__file__) if module in sys.modules else None
+    for name in _CORE_NAMES:
+        if hasattr(library, name):
+            function = getattr(library, name)
+            function.restype = ctypes.c_char_p
+            return str(function().decode())
+    return None
 
 
 def kept_by_forks() -> dict[str, str]:

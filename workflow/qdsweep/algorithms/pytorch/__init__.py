@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from qdsweep.errors import BadInput
-from qdsweep.host.machine import apply_torch_baseline
+from qdsweep.host.machine import apply_torch_baseline, require_baseline
 
-_IS_AVX2 = apply_torch_baseline()  # before the import of torch, which reads it
+apply_torch_baseline()  # before the import of torch, which reads it
 
 try:
     import torch
@@ -20,11 +20,7 @@ except ModuleNotFoundError:
 except ImportError as error:  # a build for another machine, or a missing system library
     raise BadInput(f"torch cannot be imported ({error}): install it again") from None
 
-if _IS_AVX2 and torch.backends.cpu.get_cpu_capability() != "AVX2":
-    raise BadInput(
-        "torch was imported before qdsweep set its CPU settings, so results would depend on the "
-        "machine: import it only inside functions of your domain or metric"
-    )
+require_baseline()
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 

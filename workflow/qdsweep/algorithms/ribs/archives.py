@@ -6,10 +6,13 @@ the loop, the history and the results.
 """
 
 import hashlib
+import io
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,10 +36,14 @@ from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.config.experiment import ArchiveSize, Experiment
 from qdsweep.domains.base import Domain, Floats
 from qdsweep.errors import BadInput
-from qdsweep.files import atomic
+from qdsweep.files import atomic, damaged, write_text
 from qdsweep.host.lock import Lock
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import ROWS, archive_rows, field_names
+from qdsweep.records.sums import damaged_files, sums_of
+from qdsweep.versions import installed_versions
+
+log = logging.getLogger("qdsweep")
 
 
 def require_archive(archive: Any, target: str, domain: Domain) -> None:
@@ -101,12 +108,14 @@ def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
 
 
 class Centroids:
-    """A folder of centroids, one file for each (cells, ranges, samples, seed).
+    """A folder of centroids, one file for each (cells, ranges, samples, seed, scikit-learn).
 
     Without a folder they are arbitrary points, which suffice for a check.
 
     k-means takes half a minute for 10,000 cells, and its last bits change with the number of
-    threads. The first process computes the centroids, and all others read the file.
+    threads. The first process computes the centroids, and all others read the file. Its checksum is
+    next to it. A file of an earlier release, whose name lacks the version of scikit-learn, is used
+    while it is there.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -124,30 +133,71 @@ class Centroids:
 
         Returns:
             ``(cells, m)`` centroids.
+
+        Raises:
+            BadInput: Their file has changed since it was written, and other ones are computed now.
         """
         if self.folder is None:
             return np.random.default_rng(0).random((cells, len(ranges)))
-        key = json.dumps([cells, ranges, archive.samples, archive.centroids_seed])
-        name = f"cvt-{cells}-{hashlib.sha256(key.encode()).hexdigest()[:10]}.npy"
-        path = self.folder / name
-        centroids = _read(path)
+        key = [cells, ranges, archive.samples, archive.centroids_seed]
+        path, shape = _centroids_file(self.folder, key), (cells, len(ranges))
+        if not path.exists():
+            path = _centroids_file(self.folder, [*key, installed_versions(("scikit-learn",))])
+        centroids = _read(path, shape)
         if centroids is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with Lock(self.folder / f".{name}.lock", wait=math.inf):  # others wait, then read
-                centroids = _read(path)
+            with Lock(self.folder / f".{path.name}.lock", wait=math.inf):  # others wait, then read
+                centroids = _read(path, shape)
                 if centroids is None:
                     centroids = _k_means(archive, cells, ranges)
-                    with atomic(path, durable=True) as file:
-                        np.save(file, centroids)
+                    _write(path, centroids)
         return centroids
 
 
-def _read(path: Path) -> Floats | None:
-    """Returns the centroids of a file, or None where it is missing or truncated."""
+def _centroids_file(folder: Path, key: list[Any]) -> Path:
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:10]
+    return folder / f"cvt-{key[0]}-{name}.npy"
+
+
+def _read(path: Path, shape: tuple[int, int]) -> Floats | None:
+    """Returns the centroids of a file, or None where it is missing, truncated or has changed."""
+    sums = path.with_suffix(".sha256")
+    if damaged_files(sums, path.parent):
+        return None
     try:
-        return np.load(path, allow_pickle=False)
+        centroids = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
+    if centroids.shape != shape or centroids.dtype != np.float64:
+        return None
+    if not sums.exists():  # of an earlier release
+        with suppress(OSError):  # the folder may be another user's
+            write_text(sums, sums_of(path.parent, [path]))
+    return centroids
+
+
+def _write(path: Path, centroids: Floats) -> None:
+    """Writes the centroids and their checksum, also in the place of a damaged file."""
+    sums, buffer = path.with_suffix(".sha256"), io.BytesIO()
+    np.save(buffer, centroids)
+    content = buffer.getvalue()
+    if not path.exists():
+        sums.unlink(missing_ok=True)
+    elif not sums.exists():
+        log.warning("%s is damaged: it is computed again", path)
+    elif path.read_bytes() == content:
+        log.warning("%s is damaged: it is written again", sums)
+    elif hashlib.sha256(content).hexdigest() in sums.read_text(errors="replace"):
+        log.warning("%s has changed since it was written: it is computed again", path)
+    else:
+        raise damaged(
+            path,
+            ValueError("it has changed since it was written, and k-means gives other points now"),
+            f"restore it from a copy. Or remove it and {sums.name}; then new runs have other cells",
+        )
+    with atomic(path, durable=True) as file:
+        file.write(content)
+    write_text(sums, sums_of(path.parent, [path]))
 
 
 def _k_means(archive: config.CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:

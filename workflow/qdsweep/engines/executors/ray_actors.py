@@ -162,15 +162,18 @@ class Ray:
 
     def _done(self, worker: _Worker, future: "Future[Answer]", answer: "Future[bytes]") -> None:
         error: BaseException | None = answer.exception()
+        content = unpack(answer.result()) if error is None else None
+        is_short = content is not None and bool(content.lacks)
         with self._lock:
             worker.load -= 1
-            if isinstance(error, RayActorError) and worker in self._ready and not self._ending:
+            is_lost = isinstance(error, RayActorError) or is_short
+            if is_lost and worker in self._ready and not self._ending:
                 self._ready.remove(worker)
                 self._hired.remove(worker)
                 log.warning("worker %s is lost, %d left", worker.name, len(self._ready))
                 self._hiring.submit(self._hire)
-        if error is None:
-            future.set_result(unpack(answer.result()))
+        if content is not None:
+            future.set_result(content)
         elif isinstance(error, (RayActorError, ObjectLostError)):
             future.set_exception(WorkerLost(str(error)))
         else:
