@@ -156,7 +156,8 @@ class Algorithm(ABC):
     def metrics(self) -> dict[str, Any]:
         """Returns the metrics of the archive, for the row of the iteration in metrics.csv.
 
-        Every iteration calls this, so it must not take O(archive) time.
+        Every iteration calls this. A sum over the objectives of all elites is cheap enough, a copy
+        of their solutions is not.
 
         Returns:
             Name -> value, None where it is undefined; the names are `metrics.ARCHIVE_METRICS`. An

@@ -19,6 +19,7 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.files import damaged, exchange, link, naming, read_arrays, read_json_if_whole, rename
 from qdsweep.host.lock import Lock, Locked, busy, is_alive
+from qdsweep.metrics import agree
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.history import HistoryFile, checksum_of, until
 from qdsweep.records.metrics import read_lines
@@ -221,7 +222,9 @@ def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> 
     else:
         last = min(here.iterations, there.iterations)
         rows = [_row(run.state, last) for run, _ in both]
-        other = [name for name, text in rows[0].items() if rows[1].get(name, text) != text]
+        other = [
+            name for name, text in rows[0].items() if not agree(name, text, rows[1].get(name, text))
+        ]
         ends = [", ".join(f"{name} {row[name]}" for name in other) for row in rows]
         what = f"metrics.csv, row {last}"
     if ends[0] == ends[1]:
