@@ -451,6 +451,12 @@ class ResultArchive(Archive):
         """Returns the occupied cells among these, and the objective of the elite in each."""
         return internals.objectives(self.ribs_archive, cells)
 
+    def rows_in(self, cells: Cells) -> Arrays:
+        """Returns the `rows` in some cells, in any order."""
+        elites = internals.elites_in(self.ribs_archive, cells)
+        elites.pop("threshold", None)
+        return archive_rows(elites, indexed=True)
+
     def metrics(self) -> dict[str, Any]:
         """Returns the metrics, None where one is undefined.
 

@@ -118,6 +118,12 @@ def objectives(
     return cells[occupied], data["objective"][occupied]
 
 
+def elites_in(archive: ArchiveBase, cells: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Returns the elites in some cells, as `data` of the archive."""
+    occupied, data = archive._store.retrieve(cells)
+    return {name: values[occupied] for name, values in data.items()}
+
+
 def every_objective(archive: ArchiveBase, *, indexed: bool) -> NDArray[np.float64]:
     """Returns the objective of each elite, in the order of `records.archive.archive_rows`.
 
