@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+# What the attempts of a run determine, and not only its experiment.
+OF_ATTEMPTS = ("attempts", "versions", "image", "engine", "workers", "timings")
+
 
 def read_json(path: Path) -> dict:
     return json.loads(path.read_text())
@@ -53,6 +56,7 @@ def outcome(files: Path) -> dict[str, object]:
         files: The run's folder, or its state/.
     """
     rows = csv.DictReader((files / "metrics.csv").read_text().splitlines())
+    about = summary(files)
     history = files / "history.npz"
     insertions = {}
     if history.exists():
@@ -62,4 +66,5 @@ def outcome(files: Path) -> dict[str, object]:
         "digest": digest(files),
         "rows": [{key: row[key] for key in row if not key.startswith("seconds")} for row in rows],
         "history": insertions,
+        "summary": {name: about[name] for name in about if name not in OF_ATTEMPTS},
     }

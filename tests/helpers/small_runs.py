@@ -50,12 +50,19 @@ class StopsAfter(Serial):
         parts: Number of parts to evaluate before the stop; None for all.
         size: Rows per part.
         kill: Whether the run ends without a save, as after a kill.
+        scored: The objective of a failed solution; None if it ends the run.
     """
 
     def __init__(
-        self, domain, stop: Stop, parts: int | None, size: int = 1, kill: bool = False
+        self,
+        domain,
+        stop: Stop,
+        parts: int | None,
+        size: int = 1,
+        kill: bool = False,
+        scored: float | None = None,
     ) -> None:
-        super().__init__(domain)
+        super().__init__(domain, scored)
         self.stop, self.parts, self.size, self.kill = stop, parts, size, kill
 
     def evaluate(self, batch: Batch, rows: list[slice], meanwhile=nothing):
@@ -68,4 +75,8 @@ class StopsAfter(Serial):
             if self.parts is not None:
                 self.parts -= 1
             self._size = self.size
+            self.tick()
             yield from super().evaluate(batch, [part])
+
+    def tick(self) -> None:
+        """Is called before each part, so that a test's clock may move."""

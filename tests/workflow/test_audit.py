@@ -67,6 +67,15 @@ def test_a_changed_digest_has_its_name_and_the_versions_that_differ(copy):
     names_all(printed, "1 of 2 the same bits")
 
 
+def test_sums_of_an_earlier_version_differ_in_their_last_digits(copy):
+    score = float(table_of(copy)[0]["qd_score"])
+    changed(copy, 0, qd_score=repr(score * (1 + 1e-11)))
+    run = changed(copy, 1, qd_score=repr(score * (1 + 1e-7)))
+    printed = audit(copy, "--share", "100%", check=1).stdout
+    names_all(printed, "1 of 2 the same bits")
+    names_all(next(line for line in printed.splitlines() if "differs" in line), run, "qd_score")
+
+
 def test_the_draw_has_a_share_a_cost_and_known_runs(copy):
     changed(copy, 0, seconds="600")
     kept = changed(copy, 1, seconds="1")

@@ -45,6 +45,16 @@ def without_times(row: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in row.items() if "seconds" not in name}
 
 
+def same(text: str, other: str) -> bool:
+    """Returns whether two cells have the same value, apart from the last digits of a sum."""
+    if text == other:
+        return True
+    try:
+        return float(text) == pytest.approx(float(other), rel=1e-9, abs=0)
+    except ValueError:
+        return False
+
+
 def check_loads(study: Path, run: str) -> None:
     """Checks archive, metrics and experiment of a run in Python."""
     loaded = load(run_folder(study, run))
@@ -148,9 +158,9 @@ def test_half_done_runs_end_as_if_nobody_had_stopped_them(study):
             [without_times(row) for row in csv.DictReader(io.StringIO(text), delimiter=delimiter)]
             for text in lines
         )
-        # Later releases may have added metrics.
+        # Later releases may have added metrics, and add up elites in another order.
         for now, then in zip(ours, theirs, strict=True):
-            assert now.items() >= then.items(), name
+            assert not [key for key in then if not same(now[key], then[key])], name
 
 
 def test_finished_runs_are_loaded_as_they_are(study):

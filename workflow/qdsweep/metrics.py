@@ -6,6 +6,7 @@ if it may rank. Runs that did not measure it have empty cells. The user's metric
 experiment) are added in each sweep.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,6 +16,27 @@ NORM_QD_SCORE = "norm_qd_score"
 ARCHIVE_METRICS = (
     *("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max", "obj_mean", "restarts"),
 )
+# Those that are sums over elites.
+_SUMS = ("qd_score", NORM_QD_SCORE, "obj_mean")
+_SUM_TOLERANCE = 1e-9  # relative
+
+
+def agree(name: str, text: str, other: str) -> bool:
+    """Returns whether two results have the same value of a metric.
+
+    Earlier versions updated sums by differences, so that these have other last digits.
+
+    Args:
+        name: The metric's column.
+        text: Its value, as metrics.csv has it.
+        other: The value of the other result.
+    """
+    if text == other or name not in _SUMS:
+        return text == other
+    try:
+        return math.isclose(float(text), float(other), rel_tol=_SUM_TOLERANCE)
+    except ValueError:  # one of them is undefined
+        return False
 
 
 @dataclass(frozen=True)

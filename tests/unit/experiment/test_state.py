@@ -66,6 +66,18 @@ def test_what_a_domain_does_not_give_is_none():
     assert merged[2:] == ({}, None, None, None, None)
 
 
+def test_a_failed_row_counts_once_however_often_it_is_evaluated():
+    pending = Pending.of(BATCH)
+    for rows, failed in ((slice(0, 4), [1, 3]), (slice(0, 4), [1, 3]), (slice(4, COUNT), [6])):
+        pending.put(
+            rows, Evaluation(np.zeros(len(SEEDS[rows])), np.zeros((COUNT, 1))[rows]), failed
+        )
+    assert np.flatnonzero(pending.failed).tolist() == [1, 3, 6]
+    assert pending.evaluation().steps is None, "the domain counts none"
+    pending.failed[:] = True
+    assert pending.evaluation().steps.tolist() == [0] * COUNT
+
+
 def test_a_batch_with_missing_rows_has_no_evaluation():
     pending = Pending.of(BATCH)
     for rows in (slice(1, 3), slice(5, 6)):

@@ -1,12 +1,15 @@
 """Environment steps are counted and written, and are a budget and an axis."""
 
+from itertools import pairwise
+
 from in_process import compute_run
 from refusals import refused
 from results import outcome, read_json, summary
 from small_runs import experiment, fresh
 
 from qdsweep.config.compose import compose
-from qdsweep.experiment.loop import run_loop
+from qdsweep.errors import QdsweepError
+from qdsweep.experiment.loop import IDLE, run_loop
 from qdsweep.experiment.stop import Stop
 
 CARTPOLE = {
@@ -62,3 +65,59 @@ def test_files_have_the_steps(tmp_path):
     assert steps == sorted(steps)
     assert steps[-1] == summary(out)["steps"] >= 300
     assert read_json(out / "state/status.json")["budget"] == {"steps": 300}
+
+
+FLAKY = """
+import numpy as np
+from qdsweep.domains.base import Evaluation
+class Flaky:
+    solution_dim, fields, objective_range = 3, {}, (-100.0, 0.0)
+    measures = {"a": (-3.0, 3.0), "b": (-3.0, 3.0)}
+    def __init__(self, limit=0.0, counts=True):
+        self.limit, self.counts = limit, counts
+    def evaluate(self, solutions, seeds):
+        if (solutions[:, 0] < self.limit).any():
+            raise RuntimeError("the simulator exploded")
+        steps = np.full(len(solutions), 10) if self.counts else None
+        return Evaluation(-(solutions**2).sum(axis=1), solutions[:, :2], steps=steps)
+"""
+SMALL = {
+    "algorithm": "map_elites",
+    "archive": {"dims": [5, 5]},
+    "num_emitters": 1,
+    "batch_size": 2,
+    "initial_solutions": 4,
+    "seed": 1,
+    "on_failure": {"objective": -100.0},
+}
+
+
+def flaky(**arguments):
+    return {**SMALL, "domain": {"type": "flaky:Flaky", "arguments": arguments, "x0": 0.0}}
+
+
+def test_a_batch_in_which_all_evaluations_fail_made_no_steps(plugins, tmp_path):
+    plugins("flaky", FLAKY)
+    out = compute_run({**flaky(), "steps": 2000}, tmp_path / "out")
+    rows = outcome(out)["rows"]
+    steps = [0, *(int(row["steps"]) for row in rows)]
+    made = [later - before for before, later in pairwise(steps)]
+    assert set(made[1:]) == {0, 10, 20}, "none, one or both of two solutions"
+    assert steps[-1] == summary(out)["steps"] >= 2000
+    assert summary(out)["failures"] == summary(out)["evaluations"] - steps[-1] / 10
+
+
+def test_a_budget_that_no_evaluation_uses_ends(plugins, tmp_path):
+    plugins("flaky", FLAKY)
+    with refused("steps", 2000, "Flaky", "evaluations", "iterations", kind=QdsweepError):
+        compute_run({**flaky(limit=1e9), "steps": 2000}, tmp_path / "out")
+    rows = (tmp_path / "out/state/metrics.csv").read_text().splitlines()
+    assert len(rows) == 1 + (IDLE - 4) / 2 + 1, "the first batch has four solutions"
+    out = compute_run({**flaky(limit=1e9), "iterations": 9}, tmp_path / "other")
+    assert summary(out)["steps"] == 0
+
+
+def test_a_domain_that_counts_no_steps_counts_none_for_failures(plugins, tmp_path):
+    plugins("flaky", FLAKY)
+    out = compute_run({**flaky(counts=False), "iterations": 40}, tmp_path / "out")
+    assert summary(out)["steps"] is None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Seeds
 from qdsweep.errors import BadInput
-from qdsweep.records.archive import SEED
+from qdsweep.records.archive import SEED, archive_rows
 
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
@@ -39,6 +39,31 @@ class Candidates(NamedTuple):
     seeds: Seeds | None = None
     experience: bool = False
     exploration: Exploration | None = None
+
+
+class Before(NamedTuple):
+    """The archive after the last iteration, if the present one has other elites already.
+
+    Attributes:
+        metrics: `Algorithm.metrics` of it.
+        elites: Its elites, or only those in `cells`, as `Archive.rows`.
+        cells: The cells that may differ; None for the whole archive.
+        geometry: `Archive.geometry` of it.
+    """
+
+    metrics: dict[str, Any]
+    elites: Arrays
+    cells: Cells | None
+    geometry: Arrays
+
+    def rows(self, archive: "Archive") -> Arrays:
+        """Returns its elites in the order of `Archive.rows`; `archive` is the present one."""
+        if self.cells is None:
+            return self.elites
+        now = archive.rows()
+        same = ~np.isin(now["index"], self.cells)
+        rows = {name: np.concatenate([now[name][same], self.elites[name]]) for name in now}
+        return archive_rows(rows, indexed=True)
 
 
 class Archive(ABC):
@@ -84,6 +109,12 @@ class Archive(ABC):
             cells: ``(n,)`` cells.
         """
 
+    def rows_in(self, cells: Cells) -> Arrays:
+        """Returns the `rows` in some cells, in any order."""
+        rows = self.rows()
+        chosen = np.isin(rows["index"], cells)
+        return {name: values[chosen] for name, values in rows.items()}
+
 
 class Algorithm(ABC):
     """Asks for evaluations and receives their results.
@@ -103,6 +134,8 @@ class Algorithm(ABC):
             pickles are too large.
         needs_jacobian: Whether it ever asks for gradients, which not every domain has.
         needs_experience: Whether it ever asks for experience, which not every domain has.
+        before: The archive after the last iteration, within an iteration of several batches (see
+            `keep`); else None.
 
     Example:
         Random search, one batch per iteration::
@@ -137,6 +170,7 @@ class Algorithm(ABC):
     archive: Archive
     needs_jacobian: bool = False
     needs_experience: bool = False
+    before: Before | None = None
     reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {}
 
     @abstractmethod
@@ -156,13 +190,31 @@ class Algorithm(ABC):
     def metrics(self) -> dict[str, Any]:
         """Returns the metrics of the archive, for the row of the iteration in metrics.csv.
 
-        Every iteration calls this, so it must not take O(archive) time.
+        Every iteration calls this. A sum over the objectives of all elites is cheap enough, a copy
+        of their solutions is not.
 
         Returns:
             Name -> value, None where it is undefined; the names are `metrics.ARCHIVE_METRICS`. An
             algorithm that learns a policy adds `return`, the mean objective of its latest greedy
             episodes.
         """
+
+    def keep(self, measures: Floats | None) -> None:
+        """Keeps the present archive until the iteration ends, in `before`.
+
+        An algorithm calls it before it inserts a batch that another batch follows. Results of an
+        unfinished run are then those of a whole iteration. The algorithm sets `before` to None
+        when its iteration ends.
+
+        Args:
+            measures: ``(n, m)`` measures of the solutions, if only their cells can change.
+        """
+        cells, archive = None, self.archive
+        if measures is not None and archive.cells_stay:
+            cells = np.unique(archive.cells_of(measures))
+        elites = archive.rows() if cells is None else archive.rows_in(cells)
+        geometry = {name: values.copy() for name, values in archive.geometry().items()}
+        self.before = Before(self.metrics(), elites, cells, geometry)
 
     def meanwhile(self) -> None:  # noqa: B027 - most algorithms have nothing to do
         """Does work that needs no results, such as training, while workers evaluate.

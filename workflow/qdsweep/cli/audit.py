@@ -32,7 +32,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import damaged, naming, write_text
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import die_with_parent, ending
-from qdsweep.metrics import ARCHIVE_METRICS
+from qdsweep.metrics import ARCHIVE_METRICS, agree
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary, write_config
@@ -45,8 +45,9 @@ examples:
   qdsweep audit --share 5% --seed 3      another and larger sample
   qdsweep audit mine.csv --add my_sweep  write the finished runs of my_sweep to a table
 The sample is computed in a temporary folder. Digests of archives and metrics are compared bit by
-bit. A run that does not fit into --minutes, or that needs a missing package, is not drawn. Each row
-names its sweep, a file of config/sweeps/ that defines the experiment.
+bit, and sums over elites (QD score, mean objective) to a relative 1e-9. A run that does not fit
+into --minutes, or that needs a missing package, is not drawn. Each row names its sweep, a file of
+config/sweeps/ that defines the experiment.
 
 exit codes:
   0 all the same bits; 1 a run differs or fails (its line has the reason); 2 wrong input
@@ -184,7 +185,7 @@ def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
     for row in rows:
         first = runs.setdefault((row["id"], row["budget"]), row)
         for name in (_DIGEST, *_METRICS):
-            if row[name] != first[name]:
+            if not agree(name, row[name], first[name]):
                 raise BadInput(
                     f"{table}: {row['id']} ({row['budget']}) has two rows: {name} = {first[name]} "
                     f"and {quoted(row[name])}: remove the wrong row"
@@ -269,7 +270,7 @@ def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
     wrong = [
         f"{name} is {summary[name]}, and {row[name]} in the table"
         for name in (_DIGEST, *_METRICS)
-        if row[name] != _text(summary[name])
+        if not agree(name, row[name], _text(summary[name]))
     ]
     if not wrong:
         return ""

@@ -20,9 +20,10 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation, copied
 from qdsweep.engines.base import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
-from qdsweep.errors import BadInput
-from qdsweep.experiment.state import Pending, State, evaluation_seeds, no_seconds, reached
+from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.state import Pending, State, added, evaluation_seeds, reached
 from qdsweep.experiment.stop import Stop
+from qdsweep.host.clock import AWAKE
 
 
 class _Stopwatch(event.Listener):
@@ -55,6 +56,9 @@ def compiled() -> float:
 
 log = logging.getLogger("qdsweep")
 
+# So many evaluations in a row without an environment step end a run whose budget is in steps.
+IDLE = 1000
+
 
 def run_loop(
     experiment: Experiment,
@@ -83,25 +87,35 @@ def run_loop(
         Interrupted: The run was asked to stop.
         EvaluationFailed: An evaluation failed and the experiment has no `on_failure`.
         Hanging: No evaluation ended within the experiment's `timeout`.
+        QdsweepError: The budget is in environment steps, and none is made.
     """
-    while not reached(state, experiment.budget):
+    # A reload file of an earlier release has the steps of the current iteration's first batches.
+    while not (state.is_between_iterations and reached(state, experiment.budget)):
         require_steps(experiment, state)
         change(experiment, state)
-        seconds = no_seconds()
-        while ask(experiment, state, seconds):
-            evaluate(experiment, state, engine, stop, save_if_due, seconds)
-            tell(state, after_tell, seconds)
-        state.end_iteration()
+        while ask(experiment, state):
+            evaluate(experiment, state, engine, stop, save_if_due)
+            tell(state, after_tell)
+        seconds = state.end_iteration()
         after_iteration(state, seconds)
 
 
 def require_steps(experiment: Experiment, state: State) -> None:
-    """Refuses a budget in environment steps if they are not counted.
+    """Refuses a budget in environment steps if they are not counted, or none is made.
 
     Raises:
         BadInput: The budget is in steps, but the number of steps is unknown.
+        QdsweepError: The budget is in steps, and the last `IDLE` evaluations made none.
     """
-    if state.steps is None and experiment.steps is not None:
+    if experiment.steps is None:
+        return
+    if state.idle >= IDLE:
+        raise QdsweepError(
+            f"steps = {experiment.steps}: this budget has no end, because the last {state.idle} "
+            "evaluations made no environment step. The log has their failures. Correct the domain "
+            f"{experiment.domain.name}, or give evaluations or iterations instead"
+        )
+    if state.steps is None:
         raise BadInput(
             f"steps = {experiment.steps}: the domain {experiment.domain.name} returned no "
             "Evaluation.steps, or an earlier release, which did not count them, started the run. "
@@ -121,7 +135,7 @@ def change(experiment: Experiment, state: State) -> None:
             log.info("after iteration %d: %s = %s", state.iterations, key, value)
 
 
-def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool:
+def ask(experiment: Experiment, state: State) -> bool:
     """Asks for the iteration's next batch, and gives each solution its evaluation seed.
 
     Returns:
@@ -129,7 +143,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
     """
     if state.pending is not None:
         return True
-    with timed(seconds, "ask"):
+    with timed(state.current.seconds, "ask"):
         candidates = state.algorithm.ask()
         if candidates is None:
             return False
@@ -166,34 +180,34 @@ def evaluate(
     engine: Engine,
     stop: Stop,
     save_if_due: Callable[[State], float],
-    seconds: dict[str, float],
 ) -> None:
     """Evaluates the missing rows of the pending batch, while the algorithm trains."""
-    pending = state.pending
+    pending, seconds = state.pending, state.current.seconds
     assert pending is not None
+    with timed(seconds, "evaluate") as lap, stop.interruptible(experiment.timeout):
 
-    def meanwhile() -> None:
-        with stop.deferred():
-            if not state.trained:
-                state.algorithm.meanwhile()
-                state.trained = True
-            took = save_if_due(state)
-        seconds["reload"] += took
-        seconds["evaluate"] -= took
+        def meanwhile() -> None:
+            with stop.deferred():
+                if not state.trained:
+                    state.algorithm.meanwhile()
+                    state.trained = True
+                lap()  # the reload file has the time until now
+                took = save_if_due(state)
+                seconds["reload"] += took
+                seconds["evaluate"] -= took
 
-    with timed(seconds, "evaluate"), stop.interruptible(experiment.timeout):
         for rows, outcome in engine.evaluate(pending.batch, pending.missing(), meanwhile):
-            pending.put(rows, outcome.evaluation)
-            stop.progress()
-            for failure in outcome.failures:
-                state.failures += 1
-                log.warning("scored, not evaluated: %s", describe_failure(failure))
+            with stop.deferred():  # a row and its failure belong together
+                pending.put(rows, outcome.evaluation, [each.row for each in outcome.failures])
+                for failure in outcome.failures:
+                    log.warning("scored, not evaluated: %s", describe_failure(failure))
 
 
-def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[str, float]) -> None:
+def tell(state: State, after_tell: Callable[[Evaluation], None]) -> None:
     """Passes the results of the pending batch to the algorithm, and updates the context."""
     assert state.pending is not None
-    with timed(seconds, "tell"):
+    current = state.current
+    with timed(current.seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
             for tally in evaluation.tally:  # in the order of the rows, whichever worker was first
@@ -203,23 +217,30 @@ def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[s
         )
         told = copied(evaluation._replace(jacobian=None, experience=None))
         state.algorithm.tell(candidates, evaluation)  # the user's code may write into it
-        state.steps = added(state.steps, told.steps)
+        steps = told.steps
+        current.steps = added(current.steps, None if steps is None else int(steps.sum()))
+        current.failures += int(state.pending.failed.sum())
         state.pending = None
         after_tell(told)
 
 
-def added(before: int | None, steps: NDArray[np.int64] | None) -> int | None:
-    """Returns the environment steps including those of a batch; None if some are unknown."""
-    return None if before is None or steps is None else before + int(steps.sum())
-
-
 @contextmanager
-def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Adds the time of the block to a phase, without numba's compilation."""
-    start, before = time.perf_counter(), compiled()
+def timed(seconds: dict[str, float], phase: str) -> Iterator[Callable[[], None]]:
+    """Adds the time of the block to a phase, without numba's compilation.
+
+    Yields:
+        A function that adds the time so far.
+    """
+    start, before = AWAKE.now(), compiled()
+
+    def lap() -> None:
+        nonlocal start, before
+        now, total = AWAKE.now(), compiled()
+        seconds["compile"] += total - before
+        seconds[phase] += now - start - (total - before)
+        start, before = now, total
+
     try:
-        yield
+        yield lap
     finally:
-        compiling = compiled() - before
-        seconds["compile"] += compiling
-        seconds[phase] += time.perf_counter() - start - compiling
+        lap()

@@ -31,6 +31,7 @@ from qdsweep.files import (
     temporary_name,
 )
 from qdsweep.host.lock import Lock, Locked, busy, is_alive
+from qdsweep.metrics import agree
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.aside import put_back
 from qdsweep.records.history import HistoryFile, checksum_of, until
@@ -238,7 +239,9 @@ def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> 
     else:
         last = min(here.iterations, there.iterations)
         rows = [_row(run.state, last) for run, _ in both]
-        other = [name for name, text in rows[0].items() if rows[1].get(name, text) != text]
+        other = [
+            name for name, text in rows[0].items() if not agree(name, text, rows[1].get(name, text))
+        ]
         ends = [", ".join(f"{name} {row[name]}" for name in other) for row in rows]
         what = f"metrics.csv, row {last}"
     if ends[0] == ends[1]:

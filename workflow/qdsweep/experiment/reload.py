@@ -30,7 +30,7 @@ from qdsweep.config.keys import models_in
 from qdsweep.config.learning import Family
 from qdsweep.config.plugin import plugin_folders
 from qdsweep.errors import BadInput
-from qdsweep.experiment.state import State, no_seconds
+from qdsweep.experiment.state import Current, State, no_seconds
 from qdsweep.files import atomic
 from qdsweep.host.key import is_kept_alone, key_file, own_digest
 from qdsweep.records.metrics import begins_with, read_lines
@@ -189,7 +189,11 @@ def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> 
     state = (_Unpickler(payload) if is_own else _Wary(payload, plugins)).load()
     if not isinstance(state, State):
         raise OtherPayload(type(state).__name__)
-    vars(state).setdefault("told", [])
+    for name, value in {"told": [], "current": Current(), "idle": 0}.items():
+        vars(state).setdefault(name, value)
+    if state.pending is not None:
+        # Such a file has counted them already.
+        vars(state.pending).setdefault("failed", np.zeros_like(state.pending.done))
     if "scheduler" in vars(state):
         _give_algorithm(state)
     state.seconds = no_seconds() | state.seconds

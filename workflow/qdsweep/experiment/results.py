@@ -17,7 +17,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Floats, outside
 from qdsweep.experiment import reload
-from qdsweep.experiment.state import State, measure
+from qdsweep.experiment.state import State, count_failures, measure
 from qdsweep.files import atomic
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import copy_rows
@@ -44,15 +44,15 @@ def write_results(
         run: The run's id.
         experiment: The experiment.
         domain: Its domain.
-        state: The state, between two iterations.
+        state: The state. The results are those after its last finished iteration, see `measure`.
         about: Further keys of summary.json: status, versions, engine, workers, attempts.
         own: The values of the user's metrics.
     """
-    archive = state.algorithm.archive
-    rows = archive.rows()
+    archive, before = state.algorithm.archive, state.algorithm.before
+    rows = archive.rows() if before is None else before.rows(archive)
     digest = archive_digest(rows)
     rows.setdefault("index", np.arange(len(rows["objective"])))
-    rows |= archive.geometry()
+    rows |= archive.geometry() if before is None else before.geometry
     with atomic(files.archive) as file:
         np.savez_compressed(file, **rows)  # type: ignore[arg-type]
     first: Summary = {"id": run, "iterations": state.iterations}
@@ -60,7 +60,7 @@ def write_results(
     ours = {*Summary.__annotations__, "iteration"}
     metrics = {name: value for name, value in measure(state).items() if name not in ours}
     others: Summary = {
-        "failures": state.failures,
+        "failures": count_failures(state),
         "archive_digest": digest,
         "objectives_outside": count_outside(rows["objective"], domain.objective_range),
         "archive": describe_archive(archive, domain),

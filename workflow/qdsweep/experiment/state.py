@@ -1,5 +1,6 @@
 """The state of a run, from which it resumes bit for bit."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,22 +20,25 @@ class Pending:
     Attributes:
         batch: The solutions.
         done: ``(n,)`` whether a row is evaluated.
+        failed: ``(n,)`` whether its evaluation failed and was scored.
         results: Name -> ``(n, ...)`` array, undefined in rows that are not done.
         experience: Row -> its record, if experience is requested. A failed row has no record.
     """
 
     batch: Batch
     done: NDArray[np.bool_]
+    failed: NDArray[np.bool_]
     results: dict[str, NDArray[Any]] = field(default_factory=dict)
     experience: dict[int, Record] = field(default_factory=dict)
 
     @classmethod
     def of(cls, batch: Batch) -> "Pending":
         """Returns a batch without any results."""
-        return cls(batch, np.zeros(len(batch.solutions), dtype=bool))
+        done, failed = np.zeros((2, len(batch.solutions)), dtype=bool)
+        return cls(batch, done, failed)
 
-    def put(self, rows: slice, evaluation: Evaluation) -> None:
-        """Stores the results of some rows."""
+    def put(self, rows: slice, evaluation: Evaluation, failed: Iterable[int] = ()) -> None:
+        """Stores the results of some rows, of which those in `failed` are only scored."""
         for name, values in _named(evaluation).items():
             if name not in self.results:
                 shape = (len(self.done), *values.shape[1:])
@@ -43,15 +47,18 @@ class Pending:
         for row, record in enumerate(evaluation.experience or (), start=rows.start):
             if record is not None:
                 self.experience[row] = record
+        self.failed[list(failed)] = True
         self.done[rows] = True  # last, so that interrupted rows are evaluated again
 
     def evaluation(self) -> Evaluation:
-        """Returns the results of all rows."""
+        """Returns the results of all rows. A failed row has made no environment steps."""
         assert self.done.all(), "an engine has lost some rows"
         fields = dict(self.results)
         records = None
         if self.batch.experience:
             records = [self.experience.get(row) for row in range(len(self.done))]
+        if self.failed.all():
+            fields.setdefault("steps", np.zeros(len(self.done), dtype=np.int64))
         return Evaluation(
             fields.pop("objective"),
             fields.pop("measures"),
@@ -88,6 +95,26 @@ def no_seconds() -> dict[str, float]:
     return dict.fromkeys((*PHASES, "compile"), 0.0)
 
 
+def added(before: int | None, more: int | None) -> int | None:
+    """Returns the sum of environment steps; None if some are unknown."""
+    return None if before is None or more is None else before + more
+
+
+@dataclass
+class Current:
+    """What the current iteration has taken so far.
+
+    Attributes:
+        seconds: Time by phase and for compilation [s].
+        steps: Environment steps of its batches that the algorithm was told; None if unknown.
+        failures: Evaluations of these batches that failed and were scored.
+    """
+
+    seconds: dict[str, float] = field(default_factory=no_seconds)
+    steps: int | None = 0
+    failures: int = 0
+
+
 @dataclass
 class State:
     """The content of a reload file.
@@ -100,9 +127,11 @@ class State:
             release, did not count them.
         asked: Number of solutions in all batches of the current iteration.
         trained: Whether `meanwhile` of the algorithm was called in this iteration.
-        failures: Number of evaluations that failed and were scored.
+        failures: Number of evaluations of the finished iterations that failed and were scored.
         pending: The current batch, or None between two iterations.
-        seconds: Time spent so far, by phase and for compilation [s].
+        seconds: Time of the finished iterations, by phase and for compilation [s].
+        current: What the current iteration has taken so far.
+        idle: Number of evaluations since the last environment step.
         context: ``(k,)`` context that the domain has learned from all evaluations, if it has one.
         `told`: The evaluations of the current iteration, if the user has metrics.
     """
@@ -116,6 +145,8 @@ class State:
     failures: int = 0
     pending: Pending | None = None
     seconds: dict[str, float] = field(default_factory=no_seconds)
+    current: Current = field(default_factory=Current)
+    idle: int = 0
     context: Floats | None = None
     told: list[Evaluation] = field(default_factory=list)
 
@@ -124,11 +155,21 @@ class State:
         """Whether the next iteration has not started."""
         return self.pending is None and not self.asked
 
-    def end_iteration(self) -> None:
-        """Counts a finished iteration."""
+    @property
+    def told_evaluations(self) -> int:
+        """Evaluations of the current iteration that the algorithm was told."""
+        return self.asked - (0 if self.pending is None else len(self.pending.done))
+
+    def end_iteration(self) -> dict[str, float]:
+        """Counts a finished iteration, and returns its seconds by phase and for compilation."""
+        current, self.current = self.current, Current()
         self.iterations += 1
         self.evaluations += self.asked
+        self.steps = added(self.steps, current.steps)
+        self.failures += current.failures
+        self.idle = 0 if current.steps else self.idle + self.asked
         self.asked, self.trained = 0, False
+        return current.seconds
 
 
 def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, count: int) -> Seeds:
@@ -163,10 +204,23 @@ def reached(state: State, budget: dict[str, int]) -> bool:
 
 
 def measure(state: State) -> dict[str, Any]:
-    """Returns the metrics of the result archive."""
+    """Returns the metrics of the result archive after the last finished iteration.
+
+    A user's algorithm does not keep that archive if its iterations have several batches. Between
+    two of them, the metrics are those of the present archive, with all evaluations that are in it.
+    """
+    before, evaluations, steps = state.algorithm.before, state.evaluations, state.steps
+    if before is None:
+        evaluations += state.told_evaluations
+        steps = added(steps, state.current.steps)
     return {
         "iteration": state.iterations,
-        "evaluations": state.evaluations,
-        "steps": state.steps,
-        **state.algorithm.metrics(),
+        "evaluations": evaluations,
+        "steps": steps,
+        **(state.algorithm.metrics() if before is None else before.metrics),
     }
+
+
+def count_failures(state: State) -> int:
+    """Returns the number of failed evaluations that belongs to `measure`."""
+    return state.failures + (state.current.failures if state.algorithm.before is None else 0)

@@ -64,6 +64,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         """Returns the mean with its samples, then the branched solutions, then None."""
         self._batch = (self._batch + 1) % 3
         if self._batch == 0:
+            self.before = None
             return None
         if self._batch == 1:
             mean = self._emitter.ask_dqd()
@@ -88,6 +89,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         """Passes to the emitter first the estimated jacobian, then the branched solutions."""
         if self._batch == 1:
             jacobian = self._jacobian(candidates, evaluation)
+            self.keep(evaluation.measures[:1])
             mean, info = self.insert(candidates, evaluation, slice(0, 1))
             self._emitter.tell_dqd(**mean, jacobian=jacobian[None], add_info=info)
         else:

@@ -174,7 +174,7 @@ class RibsAlgorithm(Algorithm):
         if self._asked == 0 and self.needs_jacobian and self._begins_at_random():
             self._asked = 1
         if self._asked == len(self._batches):
-            self._asked = 0
+            self._asked, self.before = 0, None
             return None
         gradients = self._batches[self._asked]
         self._asked += 1
@@ -197,6 +197,7 @@ class RibsAlgorithm(Algorithm):
             known = getattr(archive, "field_list", evaluation.fields)
             fields = {name: values for name, values in fields.items() if name in known}
         if candidates.gradients:
+            self.keep(measures if self._groups else None)
             self.ribs_scheduler.tell_dqd(objective, measures, evaluation.jacobian, **fields)
         else:
             self.ribs_scheduler.tell(objective, measures, **fields)

@@ -81,32 +81,6 @@ def require_archive(archive: Any, target: str, domain: Domain) -> None:
             )
 
 
-def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
-    """Returns the elites, QD score, best and mean objective of an archive.
-
-    Args:
-        archive: The archive. If it has no `stats`, its elites are read.
-        qd_score_offset: The offset of the QD score; None for the archive's own.
-    """
-    try:
-        stats = archive.stats
-        count, score = int(stats.num_elites), float(stats.qd_score)
-        best, mean = stats.obj_max, stats.obj_mean
-        own = float(getattr(archive, "qd_score_offset", 0.0))
-    except (AttributeError, NotImplementedError, TypeError):
-        objective = np.asarray(archive.data().get("objective", ()), dtype=float)
-        count, score, own = len(objective), float(objective.sum()), 0.0
-        best, mean = (objective.max(), objective.mean()) if count else (None, None)
-    if qd_score_offset is not None and own != qd_score_offset:
-        score += count * (own - qd_score_offset)
-    return {
-        "num_elites": count,
-        "qd_score": score,
-        "obj_max": None if best is None else float(best),
-        "obj_mean": None if mean is None else float(mean),
-    }
-
-
 class Centroids:
     """A folder of centroids, one file for each (cells, ranges, samples, seed, scikit-learn).
 
@@ -309,6 +283,8 @@ KINDS = {
     "proximity": Kind(ProximityArchive, _proximity, _proximity_again),
     "dns": Kind(DNSArchive, _dns, _dns_again),
 }
+# The methods that return the rows of the archive's store, which can be read there at less cost.
+_DATA = [kind.ribs.data for kind in KINDS.values()]
 
 
 def kind_of(archive: ArchiveBase) -> str | None:
@@ -525,11 +501,50 @@ class ResultArchive(Archive):
         """Returns the occupied cells among these, and the objective of the elite in each."""
         return internals.objectives(self.ribs_archive, cells)
 
+    def rows_in(self, cells: Cells) -> Arrays:
+        """Returns the `rows` in some cells, in any order."""
+        elites = internals.elites_in(self.ribs_archive, cells)
+        elites.pop("threshold", None)
+        return archive_rows(elites, indexed=True)
+
     def metrics(self) -> dict[str, Any]:
-        """Returns the metrics from pyribs' statistics, None where a metric needs cells."""
-        values = statistics(self.ribs_archive, self._offset)
+        """Returns the metrics, None where one is undefined.
+
+        The sums are those of the elites in the order of `rows`. pyribs' own are updated by
+        differences, which lose all digits once a huge objective was replaced.
+        """
+        objective, offset = self._every_objective(), self._offset
+        if offset is None:
+            offset = float(getattr(self.ribs_archive, "qd_score_offset", 0.0))
+        count = len(objective)
+        total = np.add.reduce(objective)  # as `sum`, at half its cost
+        score = float(np.add.reduce(objective - offset) if offset else total)
         coverage = norm = None
         if self.cells is not None:
-            coverage = values["num_elites"] / self.cells
-            norm = values["qd_score"] / self.cells
-        return {**values, "coverage": coverage, NORM_QD_SCORE: norm}
+            coverage, norm = count / self.cells, score / self.cells
+        return {
+            "num_elites": count,
+            "qd_score": score,
+            "obj_max": self._best_ever(objective),
+            "obj_mean": float(total) / count if count else None,
+            "coverage": coverage,
+            NORM_QD_SCORE: norm,
+        }
+
+    def _every_objective(self) -> Floats:
+        """Returns the objective ``(n,)`` of each elite, in the order of `rows`."""
+        archive = self.ribs_archive
+        if getattr(type(archive), "data", None) in _DATA:
+            return internals.every_objective(archive, indexed=self.cells is not None)
+        try:
+            return self.rows()["objective"]
+        except KeyError:  # a user's archive may have no arrays while it is empty
+            return np.empty(0)
+
+    def _best_ever(self, objective: Floats) -> float | None:
+        """Returns the highest objective that pyribs' archive has had; else of the elites."""
+        try:
+            best = self.ribs_archive.stats.obj_max
+        except (AttributeError, NotImplementedError, TypeError):
+            best = objective.max() if len(objective) else None
+        return None if best is None else float(best)

@@ -21,6 +21,7 @@ from ribs.emitters._evolution_strategy_emitter import _get_ranker
 from ribs.schedulers import Scheduler
 
 from qdsweep.errors import QdsweepError
+from qdsweep.records.archive import order_by_bytes
 
 SEEN_IN = "0.12.0"
 
@@ -115,6 +116,29 @@ def objectives(
     """Returns the occupied cells among these, and the objective of each elite."""
     occupied, data = archive._store.retrieve(cells, fields=["objective"])
     return cells[occupied], data["objective"][occupied]
+
+
+def elites_in(archive: ArchiveBase, cells: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Returns the elites in some cells, as `data` of the archive."""
+    occupied, data = archive._store.retrieve(cells)
+    return {name: values[occupied] for name, values in data.items()}
+
+
+def every_objective(archive: ArchiveBase, *, indexed: bool) -> NDArray[np.float64]:
+    """Returns the objective of each elite, in the order of `records.archive.archive_rows`.
+
+    Args:
+        archive: The archive, one of pyribs' with a store.
+        indexed: Whether its elites have cells.
+    """
+    store = archive._store
+    objective: NDArray[np.float64] = store._fields["objective"]
+    if not indexed:
+        places = store._props["occupied_list"][: len(store)]
+        objective = objective[places[order_by_bytes(store._fields["solution"], places)]]
+    elif len(store) < store.capacity:
+        objective = objective.take(np.flatnonzero(store._props["occupied"]))
+    return objective.astype(np.float64, copy=False)
 
 
 def adds_in_turn(archive: ArchiveBase | None) -> bool:

@@ -90,7 +90,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         """Returns the current policy, once per row."""
         if self.is_over:
             self._iteration, self._batch, self.sampled = self._iteration + 1, 0, 0
-            self.is_over = False
+            self.is_over, self.before = False, None
             return None
         greedy = self.settings.evaluation_episodes if self._is_judged else 0
         exploration = self.learner.exploration(self.batch_size)
@@ -110,6 +110,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         """Inserts the greedy rows in the archive and keeps the episodes of the others."""
         greedy = slice(self.batch_size, None)
         if len(objective := evaluation.objective[greedy]):
+            self.keep(evaluation.measures[greedy])
             self.insert(candidates, evaluation, greedy)
             self._return = float(objective.mean())
         played = (evaluation.experience or [])[: self.batch_size]
