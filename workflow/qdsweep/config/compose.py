@@ -19,7 +19,7 @@ from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
-from qdsweep.config.files import quoted, read_preset
+from qdsweep.config.files import quoted, read_preset, require_text
 from qdsweep.config.keys import (
     PRESETS,
     Change,
@@ -264,6 +264,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         data, file = read_preset("experiments", experiment)
     else:
         data, file = dict(experiment), "the experiment"
+    require_text(data, file)
     data = copy.deepcopy(data)
     draft = _Draft()
     for kind in ("algorithm", "domain"):
@@ -332,6 +333,7 @@ def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
     if ":" in name:
         return {"type": name, "name": _name(name)}, ""
     values, origin = read_preset(f"{kind}s", name)
+    require_text(values, origin)
     stem = name.rsplit("/", 1)[-1].removesuffix(".yaml").removesuffix(".yml")
     return {"name": stem, **values}, origin
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
+from qdsweep.config.files import to_yaml
 from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.experiment.results import count_outside
@@ -124,8 +125,6 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
 
 def _config(run: ImportedRun) -> str:
     """Returns the description in the form of config.yaml, with the keys of a run's config."""
-    import yaml
-
     about = run.about.model_dump(mode="json", exclude_defaults=True)
     config = {
         "domain": {"name": run.about.domain},
@@ -133,7 +132,7 @@ def _config(run: ImportedRun) -> str:
         "seed": run.seed,
         "imported": {key: about[key] for key in about if key not in ("domain", "algorithm")},
     }
-    return str(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    return to_yaml(config, allow_unicode=True)
 
 
 def _elites(run: ImportedRun) -> Arrays:

@@ -25,7 +25,7 @@ from qdsweep.records.sources import changed_files, finder, kept_code, replaced
 from qdsweep.records.status import COMPUTED, read_status
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.groups import UNGROUPED
-from qdsweep.sweep.ids import decisive
+from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Row, Sweep, by_setting
 from qdsweep.text import duration, plural
 
@@ -145,7 +145,8 @@ def _was_computed(run: str, experiment: Experiment, results: Results) -> bool:
         other = compose(str(folder.state.config))
     except BadInput:
         return False
-    return decisive(other, lambda _: "") == decisive(experiment, lambda _: "")
+    now, then = (identify(each, lambda _: "") for each in (experiment, other))
+    return now.fingerprint == then.fingerprint
 
 
 def outlook(

@@ -16,7 +16,7 @@ from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain, naming_file
-from qdsweep.config.files import nearest, read_text_value, read_yaml, shown
+from qdsweep.config.files import nearest, read_text_value, read_yaml, require_text, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
@@ -444,7 +444,11 @@ _TEXTS = ("name", "cluster", "shard")
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:
-    """Reads a sweep file; refuses a name whose number is written otherwise, such as 1e3."""
+    """Reads a sweep file.
+
+    It refuses a name whose number is written otherwise, such as 1e3, and keys of the experiment
+    that are not text.
+    """
     data = read_yaml(file)
     for key in _TEXTS:
         number = data.get(key)
@@ -455,6 +459,7 @@ def _read(file: pathlib.Path) -> dict[str, Any]:
                     f"{shown(file)}: {key} = {text}: YAML reads it as the number {number}. Write "
                     f'it in quotes: {key}: "{text}"'
                 )
+    require_text(data.get("experiment"), f"{shown(file)}: experiment")
     return data
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from qdsweep.config.base import typed, value_text
+from qdsweep.config.base import same_value, typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import SEEDS, Experiment
 from qdsweep.config.files import nearest
@@ -45,7 +45,7 @@ def remaining(
         places = {
             place
             for place, row in enumerate(rows)
-            if all(typed(row[name]) == value for name, value in pairs.items())
+            if all(same_value(typed(row[name]), value) for name, value in pairs.items())
         }
         if not places:
             raise BadInput(
