@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from composing import skipped_if_missing
 from in_process import compute_run, qdsweep
 from own_parts import HOSTILE
 from refusals import names_all
@@ -18,6 +19,8 @@ from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target
 from starting import planned, start
 from support import REPO, TINY, command, snakemake, write_yaml
 
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.requirements import check_installed
 from qdsweep.sweep.runs import table_of_runs
 
 EMITTER = {"archive": {"type": "grid"}, "emitters": [{"type": "hostile:NoBounds"}]}
@@ -260,6 +263,54 @@ def test_bad_input_ends_before_any_job(tmp_path, sweep, algorithm, names):
     refusals = [line for line in printed.splitlines() if all(name in line for name in names)]
     assert len(refusals) == 1 and "Traceback" not in printed, printed
     assert not (tmp_path / "results/runs").exists()
+
+
+RECORDER = """
+import numpy as np
+from pathlib import Path
+from qdsweep.domains.base import Evaluation
+
+class Recorder:
+    solution_dim = 2
+    measures = {"a": (-3.0, 3.0), "b": (-3.0, 3.0)}
+    objective_range = (-100.0, 0.0)
+
+    def __init__(self, given):
+        self.given, self.fields = repr(given), {}
+
+    def evaluate(self, solutions, seeds):
+        with Path("received").open("a") as file:
+            file.write(f"{self.given}\\n")
+        return Evaluation(-(solutions**2).sum(axis=1), solutions.copy())
+"""
+GIVEN = """
+name: tiny
+experiment:
+  domain: {type: "recorder:Recorder", arguments: {given: 0}, x0: 0.0}
+  algorithm: map_elites
+  archive: {dims: [5, 5]}
+  num_emitters: 1
+  batch_size: 4
+  iterations: 2
+sweep: >-
+  ::: domain.arguments.given "[.inf, [-.inf], .nan, null, -0.0, 1, 1.0, true, '.inf', '1e3', '08']"
+"""
+
+
+@pytest.mark.parametrize("engine", ["serial", "processes", "dask", "ray", "mpi"])
+def test_workers_receive_the_values_of_the_sweep(tmp_path, engine):
+    with skipped_if_missing():
+        check_installed(Cluster(engine=engine))
+    (tmp_path / "config/plugins").mkdir(parents=True)
+    (tmp_path / "config/plugins/recorder.py").write_text(RECORDER)
+    (tmp_path / "mine.yaml").write_text(GIVEN)
+    workers = 1 if engine == "serial" else 2
+    write_yaml(tmp_path / "engine.yaml", {"engine": engine, "workers_per_node": workers})
+    start(tmp_path, TABLE, "--config", "cluster=engine.yaml")
+    (run,) = (tmp_path / "results/runs").iterdir()
+    assert summary(run)["engine"] == engine
+    received = set((tmp_path / "received").read_text().splitlines())
+    assert received == {"[inf, [-inf], nan, None, -0.0, 1, 1.0, True, '.inf', '1e3', '08']"}
 
 
 def test_a_sweep_file_is_yaml_1_2(tmp_path):
