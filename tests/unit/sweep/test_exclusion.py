@@ -1,5 +1,6 @@
 """Rows that a sweep excludes."""
 
+from qdsweep.sweep.ids import Identity
 from qdsweep.sweep.runs import table_of_runs
 
 SMALL = {"domain": "lp_sphere", "algorithm": "cma_me", "archive": {"dims": [20, 20]}}
@@ -20,7 +21,7 @@ def test_values_are_compared_with_their_types():
     text = "::: domain.arguments.a 1 true .nan .inf null"
 
     def kept(*excluded: str) -> list[str]:
-        rows = table_of_runs(own, text, find=lambda _: "run", excluded=excluded).texts
+        rows = table_of_runs(own, text, find=lambda _: Identity("run", ""), excluded=excluded).texts
         return [row["domain.arguments.a"] for row in rows]
 
     assert kept("domain.arguments.a=1.0") == ["true", ".nan", ".inf", "null"]

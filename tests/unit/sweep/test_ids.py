@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from composing import BASE, CONFIG, merged, presets
+from composing import BASE, COLLIDING, CONFIG, ONE_ID, SIGMAS, merged, presets
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from refusals import refused
@@ -397,6 +397,16 @@ OVERRIDES: dict[str, Any] = {
 )
 def test_id_is_unaffected_by_the_order_of_overrides(names: list[str]):
     assert id_of(**{name: OVERRIDES[name] for name in names}) == id_of(**OVERRIDES)
+
+
+def test_two_experiments_with_one_id_are_refused_by_name():
+    first, second = SIGMAS
+    with refused("row 1", f"sigma0 {first}", "row 3", f"sigma0 {second}", "seed 1", ONE_ID):
+        table_of_runs(COLLIDING, f"::: sigma0 {first} {second} ::: seed 1 2")
+    sweep = table_of_runs(COLLIDING, f"::: sigma0 {first} {second} ::: seed 2")
+    assert sweep.fingerprints == {
+        row.id: identify(row.experiment).fingerprint for row in sweep.rows
+    }
 
 
 def test_rows_that_differ_in_budget_are_one_run():

@@ -39,6 +39,7 @@ from qdsweep.files import atomic
 from qdsweep.host.key import OTHERS_WRITE, is_kept_alone, key_file, own_digest
 from qdsweep.records.metrics import begins_with, read_lines
 from qdsweep.records.paths import StateDir
+from qdsweep.records.status import FORMAT, MAGIC, read_head
 
 # Packages whose classes may be named.
 _PACKAGES = (
@@ -212,10 +213,7 @@ def _give_algorithm(state: State) -> None:
         state.algorithm.asked(gradients=state.pending.batch.gradients)
 
 
-FORMAT = 3
-_FORMATS = (2, FORMAT)  # format 2 has no digest of its owner
 KEPT = 2
-_MAGIC = b"qdsweep reload file\n"
 
 log = logging.getLogger(__name__)
 
@@ -445,7 +443,7 @@ def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> No
 
 def _head(header: dict[str, Any], checksum: str) -> bytes:
     sums = {"sha256": checksum, "hmac": own_digest(checksum)}
-    return _MAGIC + json.dumps({**header, **sums}).encode() + b"\n"
+    return MAGIC + json.dumps({**header, **sums}).encode() + b"\n"
 
 
 _Readable = io.BufferedReader | io.BytesIO
@@ -487,13 +485,7 @@ def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
 
 def _read_head(file: IO[bytes]) -> tuple[dict[str, Any], str, str]:
     """Reads the header, the checksum and the digest."""
-    if file.read(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it is truncated or corrupt (no header)")
-    header = json.loads(file.readline())
-    if not isinstance(header, dict) or header.get("format") not in _FORMATS:
-        raise ValueError("it is truncated, corrupt or of another format")
-    if not header.keys() >= {"fingerprint", "iteration", "versions"}:
-        raise ValueError("it is corrupt (its header lacks a key)")
+    header = read_head(file)
     return header, str(header.pop("sha256", None)), str(header.pop("hmac", None) or "")
 
 

@@ -22,13 +22,13 @@ from qdsweep.records.metrics import copy_rows
 from qdsweep.records.paths import RunDir, RunFiles
 from qdsweep.records.results import write_summary
 from qdsweep.records.status import read_status
-from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.ids import Identity, run_id
 from qdsweep.versions import __version__, installed_versions, torch_build
 
 
 def write_results(
     files: RunFiles,
-    run: str,
+    identity: Identity,
     experiment: Experiment,
     domain: Domain,
     state: State,
@@ -38,7 +38,7 @@ def write_results(
 
     Args:
         files: The paths to write.
-        run: The run's id.
+        identity: The run's identity.
         experiment: The experiment.
         domain: Its domain.
         state: The state, between two iterations.
@@ -54,7 +54,8 @@ def write_results(
     metrics = measure(state)
     del metrics["iteration"]
     summary = {
-        "id": run,
+        "id": identity.id,
+        "fingerprint": identity.fingerprint,
         "iterations": state.iterations,
         **metrics,
         "failures": state.failures,
@@ -142,5 +143,6 @@ def snapshot(run_dir: Path) -> Path | None:
         "attempts": status.attempts,
     }
     # The source of a user's class may have been edited since, but the run keeps its id.
-    write_results(target, status.id or run_id(experiment), experiment, domain, state, about)
+    identity = Identity(status.id or run_id(experiment), saved.header["fingerprint"])
+    write_results(target, identity, experiment, domain, state, about)
     return target.path

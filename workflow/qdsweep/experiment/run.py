@@ -321,6 +321,7 @@ class Recorder:
             self.files,
             {
                 "id": self.identity.id,
+                "fingerprint": self.identity.fingerprint,
                 "status": status,
                 "budget": {unit: amount},
                 **{key: value for key, value in self.row.items() if "seconds" not in key},
@@ -383,7 +384,7 @@ class Recorder:
         }
         self.history.finish()  # first, because with summary.json the run counts as finished
         summary = write_results(
-            self.files, self.identity.id, self.experiment, self.domain, state, about
+            self.files, self.identity, self.experiment, self.domain, state, about
         )
         count = summary["objectives_outside"]
         if any(count.values()):

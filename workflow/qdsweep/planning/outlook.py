@@ -104,7 +104,7 @@ def renamed(
             except BadInput:  # the earlier preset had no such key
                 continue
             seeds = [run.seed for run in alike.values()]
-            runs += [find(earlier.model_copy(update={"seed": seed})) for seed in seeds]
+            runs += [find(earlier.model_copy(update={"seed": seed})).id for seed in seeds]
         other = dict.fromkeys(run for run in runs if run not in sweep.runs)
         runs = [run for run in other if read_status(results.run(run).state).status]
         if runs:

@@ -23,7 +23,12 @@ from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import naming
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.status import COMPUTED, read_status
+from qdsweep.records.status import (
+    COMPUTED,
+    fingerprint_of,
+    read_status,
+    require_fingerprint,
+)
 from qdsweep.sweep.ids import Identity, identify, identify_seeds
 
 # Gives the source of a `module:Class`, at one time.
@@ -162,15 +167,15 @@ def _hashes(targets: Iterable[str], code: Code) -> Iterator[dict[str, str]]:
         yield {target: hash_of(code(target)) for target in targets}
 
 
-def finder(results: Results) -> Callable[[Experiment], str]:
+def finder(results: Results) -> Callable[[Experiment], Identity]:
     """Returns a quick `find_run` for many experiments.
 
     It reads the user's code once, and copies of an experiment with other seeds cost little.
     """
     code = functools.cache(read_source)
-    settings: dict[tuple[int, ...], tuple[Experiment, Callable[[int], str]]] = {}
+    settings: dict[tuple[int, ...], tuple[Experiment, Callable[[int], Identity]]] = {}
 
-    def find(experiment: Experiment) -> str:
+    def find(experiment: Experiment) -> Identity:
         key = experiment.setting  # valid as long as its first experiment is kept
         if key not in settings:
             settings[key] = experiment, _find_seeds(experiment, results, code)
@@ -179,24 +184,36 @@ def finder(results: Results) -> Callable[[Experiment], str]:
     return find
 
 
-def find_run(experiment: Experiment, results: Results) -> str:
-    """Returns the id of an experiment's run: the one that results/ has, or else the current one."""
+def find_run(experiment: Experiment, results: Results) -> Identity:
+    """Returns the identity of a run: the one that results/ has, or else the current one."""
     return _find_seeds(experiment, results, read_source)(experiment.seed)
 
 
-def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callable[[int], str]:
-    """Returns the ids of an experiment's runs by their seed; see `find_run`."""
+def require_own(identity: Identity, results: Results) -> str:
+    """Returns the id of a run that is about to be planned.
+
+    Raises:
+        BadInput: The folder of this id has another experiment.
+    """
+    run = results.run(identity.id)
+    known = fingerprint_of(run.state, read_status(run.state))
+    require_fingerprint(run.path, known, identity.fingerprint)
+    return identity.id
+
+
+def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callable[[int], Identity]:
+    """Returns the identities of an experiment's runs by their seed; see `find_run`."""
     known = _identities(experiment, results, code)
     now = next(known)
     older = functools.cache(lambda: [*known])
     has_older = bool(experiment.plugins) or experiment.algorithm.name in FORMER
 
-    def find(seed: int) -> str:
-        run = now(seed).id
-        if not has_older or results.run(run).state.path.exists():
+    def find(seed: int) -> Identity:
+        run = now(seed)
+        if not has_older or results.run(run.id).state.path.exists():
             return run
-        ids = (old(seed).id for old in older())
-        return next((old for old in ids if results.run(old).state.path.exists()), run)
+        others = (old(seed) for old in older())
+        return next((old for old in others if results.run(old.id).state.path.exists()), run)
 
     return find
 

@@ -3,12 +3,15 @@
 Also last_stop.json, which has why a run stopped, and failure.json of a run that would fail again.
 """
 
+import contextlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
@@ -37,6 +40,7 @@ class Status:
         budget: The budget key and its amount.
         attempts: The attempts at the run, the last one last.
         is_damaged: Whether the file cannot be read.
+        fingerprint: The experiment's; empty in files of earlier releases.
     """
 
     id: str = ""
@@ -51,6 +55,7 @@ class Status:
     budget: dict[str, int] = field(default_factory=dict)
     attempts: list[dict[str, Any]] = field(default_factory=list)
     is_damaged: bool = False
+    fingerprint: str = ""
 
     @property
     def core_seconds(self) -> float:
@@ -93,9 +98,75 @@ def read_status(state: StateDir) -> Status:
             budget={unit: int(amount) for unit, amount in data.get("budget", {}).items()},
             attempts=_attempts(data),
             is_damaged=not data,
+            fingerprint=str(data.get("fingerprint", "")),
         )
     except (ValueError, TypeError, AttributeError, OverflowError):
         return Status(attempts=_attempts(data), is_damaged=True)
+
+
+def fingerprint_of(state: StateDir, status: Status) -> str:
+    """Returns the fingerprint of a run's experiment.
+
+    Args:
+        state: The run's `state/`.
+        status: Its status. For a finished run of an earlier release, its reload file is read.
+
+    Returns:
+        The fingerprint; empty where it is unknown.
+    """
+    if status.fingerprint or status.status != "finished":
+        return status.fingerprint
+    for path in state.reloads()[:1]:
+        with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+            return str(read_head(file)["fingerprint"])
+    return ""
+
+
+def name_fingerprint(state: StateDir, fingerprint: str) -> None:
+    """Adds the fingerprint of its experiment to the status of a finished run that has none."""
+    if read_status(state).status == "finished":
+        with contextlib.suppress(OSError):  # a folder of another user
+            write_status(state, {**read_json_if_whole(state.status), "fingerprint": fingerprint})
+
+
+def require_fingerprint(folder: Path, known: str, planned: str) -> None:
+    """Refuses the folder of a run whose id is only by chance that of another one.
+
+    Args:
+        folder: The run's folder.
+        known: The fingerprint of the experiment in it; empty where it is unknown.
+        planned: The fingerprint of the experiment that belongs there; empty where it is unknown.
+
+    Raises:
+        BadInput: They differ.
+    """
+    if known and planned and known != planned:
+        raise BadInput(
+            f"{folder} has another experiment (its fingerprint is {known}, see config.yaml there) "
+            f"than the planned one (fingerprint {planned}): their run ids are equal by chance. "
+            "Change a value of the planned one in its last digit, or use another results folder"
+        )
+
+
+MAGIC = b"qdsweep reload file\n"
+FORMAT = 3
+_FORMATS = (2, FORMAT)  # format 2 has no digest of its owner
+
+
+def read_head(file: IO[bytes]) -> dict[str, Any]:
+    """Reads the header of a reload file, and leaves the file at its payload.
+
+    Raises:
+        ValueError: The file is truncated or corrupt.
+    """
+    if file.read(len(MAGIC)) != MAGIC:
+        raise ValueError("it is truncated or corrupt (no header)")
+    header = json.loads(file.readline())
+    if not isinstance(header, dict) or header.get("format") not in _FORMATS:
+        raise ValueError("it is truncated, corrupt or of another format")
+    if not header.keys() >= {"fingerprint", "iteration", "versions"}:
+        raise ValueError("it is corrupt (its header lacks a key)")
+    return header
 
 
 def write_status(state: StateDir, status: dict[str, Any]) -> None:
@@ -103,8 +174,8 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
 
     Args:
         state: The run's `state/`.
-        status: id, status, budget, iteration, metrics (the user's are named in `own_metrics`),
-            seconds of each phase, engine, workers, attempts and further details.
+        status: id, fingerprint, status, budget, iteration, metrics (the user's are named in
+            `own_metrics`), seconds of each phase, engine, workers, attempts and further details.
     """
     write_json(state.status, status)
 

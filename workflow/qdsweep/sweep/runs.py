@@ -5,7 +5,7 @@ The key `exclude: ["NAME=VALUE,..."]` removes rows.
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 from qdsweep.sweep.grammar import Draw, Table, expand
-from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.ids import Identity, identify
 
 
 def remaining(
@@ -95,6 +95,8 @@ class Sweep:
     """Run id -> its experiment, with the largest budget of its rows."""
     unpaired: tuple[str, ...] = ()
     """One line per linked source about the values that it drops."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """Run id -> the fingerprint of its experiment."""
     imported: tuple[ImportedRun, ...] = ()
     """External runs, which tables and figures show together with the sweep's runs."""
 
@@ -172,7 +174,8 @@ class Sweep:
         measured = {"metrics": list(own.values())} if own else {}
         titles = self._titles
         titled = {"titles": titles} if titles else {}
-        return {**about, **measured, **titled, "columns": list(self.columns), "rows": rows}
+        keys = {"columns": list(self.columns), "rows": rows}
+        return {**about, **measured, **titled, **keys, "fingerprints": dict(self.fingerprints)}
 
     @property
     def _titles(self) -> dict[str, str]:
@@ -197,7 +200,7 @@ def table_of_runs(
     experiment: str | Mapping[str, Any],
     sweep: str,
     directory: Path = Path(),
-    find: Callable[[Experiment], str] = run_id,
+    find: Callable[[Experiment], Identity] = identify,
     draw: Draw | None = None,
     excluded: Sequence[str] = (),
 ) -> Sweep:
@@ -207,12 +210,12 @@ def table_of_runs(
         experiment: A preset's name, a path or a mapping (see `compose`).
         sweep: The sweep in GNU parallel's grammar; empty for only the experiment.
         directory: The folder of the files of `::::` sources.
-        find: Returns the id of an experiment's run.
+        find: Returns the identity of an experiment's run.
         draw: Draws the values of `:::~` sources.
         excluded: The rows to exclude; see `remaining`.
 
     Raises:
-        BadInput: The sweep or one of its experiments is not valid.
+        BadInput: The sweep or one of its experiments is not valid, or two experiments have one id.
     """
     has_sources = sweep.strip() or draw is not None
     table = expand(sweep, directory, draw) if has_sources else Table((), [()])
@@ -220,7 +223,7 @@ def table_of_runs(
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     at = table.names.index("seed") if "seed" in table.names else len(table.names)
     alike: dict[tuple[str, ...], Experiment] = {}  # of each setting, the first row's
-    rows = []
+    rows, known = [], dict[str, tuple[Identity, int]]()
     for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
@@ -241,11 +244,29 @@ def table_of_runs(
             ]
             raise BadInput("; ".join([str(error), *filter(None, lines)])) from None
         try:
-            rows.append(Row(values, find(composed), composed))
+            identity = find(composed)
         except BadInput as error:
             file = experiment if isinstance(experiment, str) else "experiment"
             raise BadInput(f"{f'{where}, of ' if keys else ''}{file}: {error}") from None
-    return Sweep(table.names, tuple(rows), dict(_longest(rows)), table.unpaired)
+        other, first = known.setdefault(identity.id, (identity, place))
+        if other.fingerprint != identity.fingerprint:
+            raise _one_id((other, first, named[first]), (identity, place, named[place]))
+        rows.append(Row(values, identity.id, composed))
+    fingerprints = {run: identity.fingerprint for run, (identity, _) in known.items()}
+    return Sweep(table.names, tuple(rows), dict(_longest(rows)), table.unpaired, fingerprints)
+
+
+def _one_id(*rows: tuple[Identity, int, Mapping[str, str]]) -> BadInput:
+    """Returns the error for two experiments whose ids, the starts of their hashes, are equal."""
+    texts = [
+        f"row {place + 1} ({', '.join(f'{name} {text}' for name, text in values.items())}; "
+        f"fingerprint {identity.fingerprint})"
+        for identity, place, values in rows
+    ]
+    return BadInput(
+        f"sweep: {' and '.join(texts)} are two experiments with one run id by chance, "
+        f"{rows[0][0].id}. Change a value of one of them in its last digit, or exclude one"
+    )
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:

@@ -18,6 +18,7 @@ from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, re
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, Row
 from qdsweep.records.results import read_summary
+from qdsweep.records.status import require_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,9 +203,10 @@ def read_results(
     `metrics`: those of the sweep.
 
     Raises:
-        BadInput: A file of the run is missing or damaged.
+        BadInput: A file of the run is missing or damaged, or of another experiment.
     """
     summary = read_summary(files)
+    require_fingerprint(files.path, str(summary.get("fingerprint", "")), rows[0].fingerprint)
     try:
         about = {
             "status": "unfinished",
