@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.files import to_yaml
-from qdsweep.config.imported import ImportedRun
+from qdsweep.config.imported import DATA, ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.experiment.results import count_outside
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
@@ -96,6 +96,7 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
     last = {"iterations": len(results.table), "evaluations": results.evaluations}
     summary = {
         "id": run.id,
+        "fingerprint": run.fingerprint,
         "status": "finished",
         **last,
         **results.measured,
@@ -116,9 +117,8 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
         "attempts": [],
     }
     write_summary(state, summary)
-    write_status(
-        state, {"id": run.id, "status": "finished", "iteration": len(results.table), **last}
-    )
+    about_run = {"id": run.id, "fingerprint": run.fingerprint, "status": "finished"}
+    write_status(state, {**about_run, "iteration": len(results.table), **last})
     state.seal()
     folder.publish()
 
@@ -178,7 +178,7 @@ def _from_npz(run: ImportedRun) -> Arrays:
     names = run.about.archive.names
     arrays = read_arrays(run.archive, remedy=_remedy(run))
     elites = {}
-    for name in ("objective", "measures", "solution", "centroids"):
+    for name in DATA:
         key = names.get(name, name)
         if not isinstance(key, str):
             raise BadInput(

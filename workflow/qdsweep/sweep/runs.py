@@ -174,8 +174,9 @@ class Sweep:
         measured = {"metrics": list(own.values())} if own else {}
         titles = self._titles
         titled = {"titles": titles} if titles else {}
-        keys = {"columns": list(self.columns), "rows": rows}
-        return {**about, **measured, **titled, **keys, "fingerprints": dict(self.fingerprints)}
+        known = {**self.fingerprints, **{run.id: run.fingerprint for run in self.imported}}
+        keys = {"columns": list(self.columns), "rows": rows, "fingerprints": known}
+        return {**about, **measured, **titled, **keys}
 
     @property
     def _titles(self) -> dict[str, str]:
