@@ -184,7 +184,7 @@ class ImportedRun:
         Raises:
             BadInput: A file is damaged.
         """
-        files = {"seeds": True, "archive": {"file"}, "metrics": {"file"}}
+        files: Any = {"seeds": True, "archive": {"file"}, "metrics": {"file"}}
         part = self.about.model_dump(mode="json", exclude=files)
         names = self.about.archive.names
         wanted = {str(names.get(name, name)) for name in DATA}
@@ -271,11 +271,9 @@ def _hash(values: "np.ndarray") -> str:
     import numpy as np
 
     is_number = values.dtype.kind in "biuf"
-    digest = hashlib.sha256(f"{is_number} {values.shape}".encode())
-    digest.update(
-        np.ascontiguousarray(values, np.float64) if is_number else repr(values.tolist()).encode()
-    )
-    return digest.hexdigest()
+    text = f"{is_number} {values.shape} {'' if is_number else values.tolist()}"
+    numbers = values.astype(np.float64).tobytes() if is_number else b""
+    return hashlib.sha256(text.encode() + numbers).hexdigest()
 
 
 def read_imported(path: Path) -> list[ImportedRun]:

@@ -23,7 +23,7 @@ from qdsweep.host.machine import apply_baseline
 from qdsweep.host.slurm import job_details, seconds_left
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.records.sources import identity_in
+from qdsweep.records.sources import form_in
 from qdsweep.records.status import fingerprint_of, read_status, require_fingerprint
 from qdsweep.records.sums import damaged_files
 from qdsweep.sweep.ids import Identity
@@ -72,7 +72,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
 def _start(
     experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, deadline: float | None
 ) -> int:
-    identity = identity_in(experiment, run)
+    experiment, identity = form_in(experiment, run)
     with Stop() as stop:
         try:
             run.state.path.mkdir(parents=True, exist_ok=True)

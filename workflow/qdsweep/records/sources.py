@@ -118,7 +118,7 @@ def _kept(folder: Path, target: str) -> bytes | None:
 
 
 def identities(
-    experiment: Experiment, results: Results, code: Code = read_source
+    experiment: Experiment, results: Results, code: Code = read_source, *, former: bool = True
 ) -> Iterator[Identity]:
     """Yields the identities that the run of an experiment may have, the current one first.
 
@@ -126,21 +126,20 @@ def identities(
         experiment: The experiment.
         results: The folder results/.
         code: The user's code that it means.
+        former: Also those of runs that earlier releases computed in another way.
     """
-    for of_seed in _identities(experiment, results, code):
-        yield of_seed(experiment.seed)
+    for form, of_seed in _identities(experiment, results, code):
+        if former or form is experiment:
+            yield of_seed(experiment.seed)
 
 
 def _identities(
     experiment: Experiment, results: Results, code: Code
-) -> Iterator[Callable[[int], Identity]]:
-    """Yields them as functions of the seed."""
-    algorithm, names = experiment.algorithm, [experiment]
-    if algorithm.name in FORMER:
-        former = algorithm.model_copy(update={"name": FORMER[algorithm.name].name})
-        names.append(experiment.model_copy(update={"algorithm": former}))
-    for named in names:
-        yield identify_seeds(named, lambda target: code_hash(code(target)))
+) -> Iterator[tuple[Experiment, Callable[[int], Identity]]]:
+    """Yields them as functions of the seed, with the experiment that such a run computes."""
+    names = [*_forms(experiment)]
+    for form, named in names:
+        yield form, identify_seeds(named, lambda target: code_hash(code(target)))
     targets = experiment.plugins
     if not targets:
         return
@@ -149,8 +148,21 @@ def _identities(
         for hashes in () if changed(targets, files, code) else _hashes(targets, files):
             if hashes not in seen:
                 seen.append(hashes)
-                for named in names:
-                    yield identify_seeds(named, hashes.__getitem__)
+                for form, named in names:
+                    yield form, identify_seeds(named, hashes.__getitem__)
+
+
+def _forms(experiment: Experiment) -> Iterator[tuple[Experiment, Experiment]]:
+    """Yields an experiment as it is and was computed, each under its present and former name."""
+    forms = [experiment]
+    if experiment.domain.former is not None:
+        forms.append(experiment.model_copy(update={"domain": experiment.domain.former}))
+    for form in forms:
+        yield form, form
+        if form.algorithm.name in FORMER:
+            name = {"name": FORMER[form.algorithm.name].name}
+            named = form.algorithm.model_copy(update=name)
+            yield form, form.model_copy(update={"algorithm": named})
 
 
 def _kept_codes(targets: Iterable[str], results: Results) -> Iterator[tuple[Path, Code]]:
@@ -204,9 +216,9 @@ def require_own(identity: Identity, results: Results) -> str:
 def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callable[[int], Identity]:
     """Returns the identities of an experiment's runs by their seed; see `find_run`."""
     known = _identities(experiment, results, code)
-    now = next(known)
-    older = functools.cache(lambda: [*known])
-    has_older = bool(experiment.plugins) or experiment.algorithm.name in FORMER
+    _, now = next(known)
+    older = functools.cache(lambda: [of_seed for _, of_seed in known])
+    has_older = bool(experiment.plugins) or len([*_forms(experiment)]) > 1
 
     def find(seed: int) -> Identity:
         run = now(seed)
@@ -309,8 +321,15 @@ def identity_in(experiment: Experiment, run: RunDir) -> Identity:
 
     The current one, where the folder is that of another run.
     """
-    now, *older = identities(experiment, Results(run.path.parent.parent))
+    return form_in(experiment, run)[1]
+
+
+def form_in(experiment: Experiment, run: RunDir) -> tuple[Experiment, Identity]:
+    """Returns an experiment as its run computes it, and the run's identity; see `identity_in`."""
+    results, seed = Results(run.path.parent.parent), experiment.seed
+    known = _identities(experiment, results, read_source)
+    now, *older = ((form, of_seed(seed)) for form, of_seed in known)
     if not older:
         return now
     names = {run.name, read_status(run.state).id}
-    return next((identity for identity in (now, *older) if identity.id in names), now)
+    return next((each for each in (now, *older) if each[1].id in names), now)
