@@ -147,6 +147,10 @@ REST = (
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     "workflow/test_sweep.py::test_four_starts_at_once_end_with_one_page",
+    *(
+        f"workflow/test_sweep.py::test_workers_receive_the_values_of_the_sweep[{engine}]"
+        for engine in ("processes", "dask", "ray", "mpi")
+    ),
     *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),
     "faults/test_failures.py::test_a_full_disk_leaves_the_last_reload_file_whole",  # needs root
     "faults/test_shortages.py::test_a_full_disk_is_waited_for",  # needs root

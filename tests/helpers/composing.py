@@ -28,6 +28,12 @@ BASE: dict[str, Any] = {
 }
 
 
+# Two experiments whose ids are equal for seed 1: the first ten digits of their fingerprints are.
+COLLIDING: dict[str, Any] = {**BASE, "num_emitters": 1, "batch_size": 10, "iterations": 5}
+SIGMAS = ("2.121426", "2.126263")
+ONE_ID = "lp_sphere-cma_me-s1-6d8b6ec2d1"
+
+
 def presets(kind: str) -> list[str]:
     return sorted(path.stem for path in (CONFIG / kind).glob("*.yaml"))
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from composing import skipped_if_missing
 from in_process import compute_run, qdsweep
 from own_parts import HOSTILE
 from refusals import names_all
@@ -18,6 +19,8 @@ from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target
 from starting import planned, start
 from support import POLE, REPO, TINY, command, snakemake, write_yaml
 
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.requirements import check_installed
 from qdsweep.sweep.runs import table_of_runs
 
 EMITTER = {"archive": {"type": "grid"}, "emitters": [{"type": "hostile:NoBounds"}]}
@@ -284,6 +287,54 @@ def test_no_name_of_a_file_or_folder_is_read_by_a_shell(tmp_path, until, sweep, 
     made = "runs/*/reevaluated*" if "reevaluate" in further else "sweeps/tiny/search/*/decided*"
     assert [*folder.glob(f"results/{made}")]
     assert not [*tmp_path.rglob("pwned*")]
+
+
+RECORDER = """
+import numpy as np
+from pathlib import Path
+from qdsweep.domains.base import Evaluation
+
+class Recorder:
+    solution_dim = 2
+    measures = {"a": (-3.0, 3.0), "b": (-3.0, 3.0)}
+    objective_range = (-100.0, 0.0)
+
+    def __init__(self, given):
+        self.given, self.fields = repr(given), {}
+
+    def evaluate(self, solutions, seeds):
+        with Path("received").open("a") as file:
+            file.write(f"{self.given}\\n")
+        return Evaluation(-(solutions**2).sum(axis=1), solutions.copy())
+"""
+GIVEN = """
+name: tiny
+experiment:
+  domain: {type: "recorder:Recorder", arguments: {given: 0}, x0: 0.0}
+  algorithm: map_elites
+  archive: {dims: [5, 5]}
+  num_emitters: 1
+  batch_size: 4
+  iterations: 2
+sweep: >-
+  ::: domain.arguments.given "[.inf, [-.inf], .nan, null, -0.0, 1, 1.0, true, '.inf', '1e3', '08']"
+"""
+
+
+@pytest.mark.parametrize("engine", ["serial", "processes", "dask", "ray", "mpi"])
+def test_workers_receive_the_values_of_the_sweep(tmp_path, engine):
+    with skipped_if_missing():
+        check_installed(Cluster(engine=engine))
+    (tmp_path / "config/plugins").mkdir(parents=True)
+    (tmp_path / "config/plugins/recorder.py").write_text(RECORDER)
+    (tmp_path / "mine.yaml").write_text(GIVEN)
+    workers = 1 if engine == "serial" else 2
+    write_yaml(tmp_path / "engine.yaml", {"engine": engine, "workers_per_node": workers})
+    start(tmp_path, TABLE, "--config", "cluster=engine.yaml")
+    (run,) = (tmp_path / "results/runs").iterdir()
+    assert summary(run)["engine"] == engine
+    received = set((tmp_path / "received").read_text().splitlines())
+    assert received == {"[inf, [-inf], nan, None, -0.0, 1, 1.0, True, '.inf', '1e3', '08']"}
 
 
 def test_a_sweep_file_is_yaml_1_2(tmp_path):

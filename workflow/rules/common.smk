@@ -66,6 +66,7 @@ try:
         is_job=not workflow.is_main_process and jobs.is_of_runs(sys.argv),
         is_main=workflow.is_main_process,
     )
+    START.check_fingerprints()
     if not DEPLOYMENT:  # an image, or a conda environment, has its own packages
         START.check_packages()
 except (BadInput, OSError) as error:

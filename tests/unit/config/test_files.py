@@ -46,10 +46,14 @@ def test_values_of_a_sweep(text: str, value: object):
 
 
 @pytest.mark.parametrize(
-    "value", ["007", "1e5", "true", "", "[1]", "a", '"a"', "it's", 7, [1, "a"]]
+    "value",
+    [
+        *("007", "1e5", "true", "", "[1]", "a", '"a"', "it's", ".inf", 7, [1, "a"], -0.0, True),
+        *(math.inf, -math.inf, math.nan, [0.7, math.inf], [[-math.inf], None, math.nan, ".nan"]),
+    ],
 )
 def test_a_value_is_read_again_from_its_text(value: object):
-    assert typed(value_text(value)) == value
+    assert repr(typed(value_text(value))) == repr(value)
 
 
 def test_a_fifo_is_refused_and_not_waited_for(in_own_folder: Path):
@@ -69,3 +73,13 @@ def test_yaml_nan_anchors_and_unicode(in_own_folder: Path):
     assert math.isnan(read["a"])
     assert (read["b"], read["c"], read["d"]) == ([1], [1], "café")
     assert all(math.isnan(typed(text)) for text in (".nan", ".NaN", ".NAN"))
+
+
+def test_a_number_that_config_yaml_could_not_have_is_refused(in_own_folder: Path):
+    """It has decimal digits there, of which a 0x number needs more."""
+    text = "0x" + "f" * 290
+    Path("a.yaml").write_text(f"a: {text}\n")
+    with refused("a.yaml", "0xff", 300):
+        read_yaml(Path("a.yaml"))
+    with refused("0xff", 300):
+        typed(text)

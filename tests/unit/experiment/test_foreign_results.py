@@ -8,7 +8,7 @@ from in_process import qdsweep
 from inventing import make_archive, sphere
 from refusals import names_all, refused
 
-from qdsweep.config.imported import read_all, read_imported
+from qdsweep.config.imported import Elites, Imported, Log, read_all, read_imported
 from qdsweep.experiment.foreign_results import read_foreign
 from qdsweep.experiment.load import load
 
@@ -79,6 +79,110 @@ def test_import_writes_runs_that_python_loads(theirs):
     digest = run.summary["archive_digest"]
     qdsweep("import", theirs / "theirs.yaml", cwd=theirs)
     assert load(run.path).summary["archive_digest"] == digest
+
+
+def ids(folder, changes: dict | None = None) -> list[str]:
+    return [run.id for run in read_imported(described(folder, changes))]
+
+
+# Key of a description -> another value of it, for each key that is not a file's place.
+OTHER = {
+    "algorithm": "their other MAP-Elites",
+    "domain": "sphere_2",
+    "objective_range": [-601, 100],
+    "archive.dims": [12, 13],
+    "archive.ranges": [[-16, 16], [-16, 17]],
+    "archive.measures": ["x", "y"],
+    "archive.names": {"objective": "objective"},
+    "metrics.columns": {"evaluations": "Evals", "qd_score": "QD"},
+    "metrics.times": {"coverage": 0.02},
+    "evaluations": 301,
+    "values": {"sigma0": 0.5},
+    "source": "another lab",
+}
+
+
+def test_an_id_is_that_of_the_description_and_the_data(theirs):
+    places = {"archive.file", "metrics.file", "seeds"}
+    keys = {
+        *(key for key in Imported.model_fields if key not in ("archive", "metrics")),
+        *(f"archive.{key}" for key in Elites.model_fields),
+        *(f"metrics.{key}" for key in Log.model_fields),
+    }
+    assert keys == OTHER.keys() | places, "each key has another value here"
+    made = [ids(theirs), *(ids(theirs, {key: value}) for key, value in OTHER.items())]
+    assert len({run for each in made for run in each}) == 2 * len(made)
+    assert ids(theirs, {"seeds": [2, 1]}) == made[0][::-1]
+
+
+FILES = {"archive": "npz", "metrics": "csv"}
+
+
+def test_the_same_data_in_another_form_have_the_same_id(theirs):
+    known = ids(theirs)
+    data = dict(np.load(theirs / "1.npz"))
+    np.savez_compressed(theirs / "1.npz", **dict(reversed(data.items())), notes=np.arange(3))
+    text = (theirs / "1.csv").read_text()
+    (theirs / "1.csv").write_text(text.replace("100,5.0,1.0", "1e2,5.00,1").replace("\n", "\r\n"))
+    assert ids(theirs) == known
+    (theirs / "elsewhere").mkdir()
+    for seed in (1, 2):
+        for kind in ("npz", "csv"):
+            (theirs / f"{seed}.{kind}").rename(theirs / f"elsewhere/of_{seed}.{kind}")
+    moved = {f"{key}.file": f"elsewhere/of_{{seed}}.{kind}" for key, kind in FILES.items()}
+    assert ids(theirs, moved) == known
+
+
+@pytest.mark.parametrize("name", ["objective", "measures", "solution"])
+def test_other_data_have_another_id(theirs, name):
+    (known, second), data = ids(theirs), dict(np.load(theirs / "1.npz"))
+    data[name] = data[name].copy()
+    data[name].flat[-1] = np.nextafter(data[name].flat[-1], 0)
+    np.savez(theirs / "1.npz", **data)
+    other = ids(theirs)
+    assert other[0] != known and other[1] == second
+    data.pop(name)
+    np.savez(theirs / "1.npz", **data)
+    assert ids(theirs)[0] not in (known, other[0])
+    table = pd.DataFrame({"objective": data.get("objective", [1.0]), "measures_0": 0.5})
+    csv = {"archive.file": "{seed}.elites.csv"}
+    made = set()
+    for change in (0.0, 1e-9):
+        for seed in (1, 2):
+            (table + change).to_csv(theirs / f"{seed}.elites.csv", index=False)
+        made |= set(ids(theirs, csv))
+    assert len(made) == 4
+
+
+def test_other_metrics_have_another_id(theirs):
+    known = ids(theirs)
+    text = (theirs / "1.csv").read_text()
+    (theirs / "1.csv").write_text(text.replace("100,5.0", "100,5.1"))
+    assert ids(theirs)[0] != known[0] and ids(theirs)[1] == known[1]
+
+
+def test_the_results_of_two_labs_are_in_two_folders(theirs):
+    """Both call their algorithm CMA-ME of pyribs; neither replaces the other's results."""
+    digests = {}
+    for lab, shift in (("a", 0.0), ("b", -300.0)):
+        folder = theirs / lab
+        folder.mkdir()
+        for seed in (1, 2):
+            data = dict(np.load(theirs / f"{seed}.npz"))
+            np.savez(folder / f"{seed}.npz", **data | {"objective": data["objective"] + shift})
+        changes = {"metrics": None, "evaluations": 300, "source": f"lab {lab}"}
+        path = described(folder, changes | {"algorithm": "CMA-ME of pyribs"})
+        qdsweep("import", path, cwd=theirs)
+        digests[lab] = [
+            (theirs / "results/runs" / run.id / "archive.npz").read_bytes()
+            for run in read_imported(path)
+        ]
+    assert len(list((theirs / "results/runs").iterdir())) == 4
+    for run, content in zip(read_imported(theirs / "a/theirs.yaml"), digests["a"], strict=True):
+        assert (theirs / "results/runs" / run.id / "archive.npz").read_bytes() == content
+    both = [str(theirs / lab / "theirs.yaml") for lab in "ab"]
+    with refused(*both, "CMA-ME of pyribs"):  # tables would show them as one group
+        read_all(both)
 
 
 def test_check_writes_nothing(theirs):

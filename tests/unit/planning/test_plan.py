@@ -9,23 +9,28 @@ from pathlib import Path
 
 import pytest
 import yaml
-from composing import before_its_renaming
-from in_process import qdsweep
-from refusals import names_all
+from composing import COLLIDING, ONE_ID, SIGMAS, before_its_renaming
+from in_process import compute_sweep, qdsweep
+from refusals import names_all, refused
+from support import write_yaml
 
 from qdsweep import load
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import STATES
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.source import file_hash
+from qdsweep.experiment.merge import REFUSED, merge_run
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import forecast
-from qdsweep.planning.start import plan_data, read_sweep
+from qdsweep.planning.start import Given, Start, plan_data, read_sweep
+from qdsweep.records import progress
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, write_confirm, write_plan
-from qdsweep.records.sources import code_of_run, find_run, finder, identities
+from qdsweep.records.progress import LARGE
+from qdsweep.records.sources import code_of_run, find_run, finder, identities, require_own
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
 
@@ -152,7 +157,7 @@ def compute_straight(run, experiment) -> RunDir:
 
 def test_runs_under_the_hash_of_the_file_are_found_extended_and_keep_their_ids():
     write_source()
-    sweep = start(find=lambda experiment: old_identity(experiment).id)
+    sweep = start(find=old_identity)
     finish(sweep, identity=old_identity)
     for before in (SOURCE, SOURCE + "# a comment\n", SOURCE.replace("\n\n", "\n\n\n")):
         write_source(before)
@@ -183,7 +188,7 @@ def test_runs_of_a_renamed_preset_are_found_and_extended():
     write_source()
     plain = {"initial_solutions": None}
     before = plain | {"algorithm": before_its_renaming("cma_me_one_stage")}
-    sweep = start(find=lambda experiment: old_identity(experiment).id, **before)
+    sweep = start(find=old_identity, **before)
     finish(sweep, identity=old_identity)
     longer = start(**plain, algorithm="cma_me_one_stage", iterations=6)
     assert longer.runs.keys() == sweep.runs.keys()
@@ -305,7 +310,7 @@ def test_winners_count_only_while_the_sweep_is_finished():
 def test_runs_of_before_whose_file_has_changed_are_named(snapshot):
     """Earlier releases did not keep the file, so a comment also changes the hash."""
     write_source()
-    finish(start(find=lambda experiment: old_identity(experiment).id), identity=old_identity)
+    finish(start(find=old_identity), identity=old_identity)
     shutil.rmtree(RESULTS.sources)
     write_source(SOURCE + "# a comment\n")
     assert plan() == snapshot
@@ -335,7 +340,7 @@ def test_sources_are_kept_once_with_what_they_import():
     assert len(list(RESULTS.sources.iterdir())) == 2
     # As documented, the id does not depend on imports.
     experiment = compose(EXPERIMENT)
-    assert find_run(experiment, RESULTS) == next(identities(experiment, RESULTS)).id
+    assert find_run(experiment, RESULTS) == next(identities(experiment, RESULTS))
 
 
 def test_every_row_takes_a_line():
@@ -409,3 +414,65 @@ def test_status_and_plan_call_groups_as_figures_do():
         text = qdsweep(*words, cwd=Path.cwd())
         names_all(text, "CMA, seed 7 ", "map_elites, seed 7 ")
         assert "$" not in text
+
+
+def without_fingerprint(run: RunDir, *, reload: bool) -> None:
+    """Makes a finished run one of an earlier release, whose reload file may be gone."""
+    for path in (run.state.status, run.state.summary):
+        about = json.loads(path.read_text())
+        del about["fingerprint"]
+        path.write_text(json.dumps(about))
+    run.state.unseal()
+    if not reload:
+        run.state.reloads()[0].unlink()
+
+
+@pytest.mark.parametrize("size", [LARGE, 0], ids=["by its files", "by the index"])
+@pytest.mark.parametrize("known_by", ["status.json", "the reload file", "nothing"])
+def test_a_folder_with_another_experiment_of_its_id_is_refused(
+    in_own_folder, monkeypatch, known_by, size
+):
+    monkeypatch.setattr(progress, "LARGE", size)
+    here, (first, second), run = Path.cwd(), SIGMAS, RESULTS.run(ONE_ID)
+    for sigma in SIGMAS:
+        file = {"name": f"s{sigma}", "experiment": COLLIDING, "sweep": f"::: sigma0 {sigma} 0.5"}
+        file["sweep"] += " ::: seed 1"
+        write_yaml(here / f"{sigma}.yaml", file)
+    write_yaml(here / "e.yaml", COLLIDING)
+    compute_sweep(RESULTS.path, COLLIDING, f"::: sigma0 {first} 0.5 ::: seed 1", f"s{first}")
+    if known_by != "status.json":
+        without_fingerprint(run, reload=known_by == "the reload file")
+    again = ("run", "e.yaml", "--set", "seed=1", "--out", run.path, "--set")
+    for _ in range(2):  # the second start reads the index
+        qdsweep("plan", f"{first}.yaml", cwd=here)
+        qdsweep(*again, f"sigma0={first}", cwd=here)
+        if known_by == "nothing":
+            qdsweep("plan", f"{second}.yaml", cwd=here)
+            continue
+        for words in (("plan", f"{second}.yaml"), (*again, f"sigma0={second}")):
+            names_all(qdsweep(*words, cwd=here, code=2), run.path, *fingerprints())
+    Start(RESULTS, Given({}, files=[f"{first}.yaml"])).write_plan()
+    qdsweep("plan", f"{first}.yaml", cwd=here)
+    names_all(qdsweep("plan", f"{second}.yaml", cwd=here, code=2), *fingerprints())
+
+
+def fingerprints() -> list[str]:
+    experiments = (compose(COLLIDING, {"sigma0": float(s), "seed": 1}) for s in SIGMAS)
+    return [identify(experiment).fingerprint for experiment in experiments]
+
+
+def test_tables_and_merges_never_take_another_experiment_of_one_id(in_own_folder):
+    """A run may have been planned, but not begun, when the other sweep planned it."""
+    first, second = SIGMAS
+    theirs = Results(Path("theirs"))
+    compute_sweep(RESULTS.path, COLLIDING, f"::: sigma0 {first} ::: seed 1", "first")
+    compute_sweep(theirs.path, COLLIDING, f"::: sigma0 {second} ::: seed 1", "second")
+    made = table_of_runs(COLLIDING, f"::: sigma0 {second} ::: seed 1")
+    write_plan(made.plan(name="second", experiment="e", sweep=""), made.runs, RESULTS)
+    with refused(RESULTS.run(ONE_ID).path, *fingerprints()):
+        aggregate(RESULTS.sweep("second").path, RESULTS.runs)
+    with refused(RESULTS.run(ONE_ID).path, *fingerprints()):
+        require_own(find_run(made.runs[ONE_ID], RESULTS), RESULTS)
+    outcome = merge_run(theirs.run(ONE_ID), RESULTS.run(ONE_ID))
+    assert outcome.kind == REFUSED
+    names_all(outcome.note, *fingerprints())

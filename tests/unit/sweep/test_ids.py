@@ -1,19 +1,26 @@
 """Run ids: golden ids, and changes that affect them or not."""
 
 import csv
+import itertools
 import json
+import math
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from composing import BASE, CONFIG, merged
-from hypothesis import HealthCheck, given, settings
+from composing import BASE, COLLIDING, CONFIG, ONE_ID, SIGMAS, merged, presets
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from refusals import refused
+from support import POLE as POLE_RUN
 from support import REPO, TINY, write_yaml
 
 from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import FORMER
+from qdsweep.config.keys import dotted, key_paths
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results
 from qdsweep.records.sources import identities
@@ -279,6 +286,117 @@ def test_the_name_of_a_sweep_without_one_is_that_of_its_content():
     assert few == more == "adhoc-f2f1626d" != other
 
 
+def received(experiment: Experiment) -> str:
+    """Returns what a worker receives: text in which -0.0, 1, 1.0 and true differ."""
+    data = experiment.model_dump(exclude=ids._NOT_IDENTITY)
+    if not experiment.algorithm.draws_first:
+        del data["first_batch"]  # nothing reads it
+    return repr(_sorted(data))
+
+
+def _sorted(data: Any) -> Any:
+    """Returns data in which mappings, which have no order in YAML and JSON, are sorted."""
+    if isinstance(data, dict):
+        return {key: _sorted(data[key]) for key in sorted(data)}
+    return [_sorted(item) for item in data] if isinstance(data, list | tuple) else data
+
+
+def require_two_ids(experiments: list[Experiment]) -> None:
+    """Checks that two of them have one identity only where a worker receives the same."""
+    known = [(identify(each, str).fingerprint, received(each)) for each in experiments]
+    for (first, one), (second, other) in itertools.combinations(known, 2):
+        assert (first == second) == (one == other), f"{one}\n{other}"
+
+
+ALIKE: list[Any] = [
+    *(None, True, False, 0, 0.0, -0.0, 1, 1.0, math.inf, -math.inf, math.nan, 2**53, 2**53 + 1),
+    *(2.0**53, 10**20, 1e20, 10**299, 5e-324, "", ".inf", "inf", "Infinity", "NaN", "nan", "null"),
+    *("1", "1.0", "1e20", "true", "-0.0", "08", [], {}, [math.inf], {"": math.inf}, [None]),
+    *(["float", "inf"], ["float", ".inf"], {"float": "inf"}, {"$float": "inf"}, "[Infinity]"),
+    *(unicodedata.normalize(form, "\u00e9\u212b\ufb01") for form in ("NFC", "NFD", "NFKC")),
+]
+# A place for any value in each free mapping of an experiment.
+POLE = POLE_RUN["domain"]
+FREE = {
+    "domain": lambda value: {"domain": {"type": OWN, "arguments": {"a": value}}},
+    "env_kwargs": lambda value: {"domain": {**POLE, "env_kwargs": {"a": value}}},
+    "wrapper": lambda value: {
+        "domain": {**POLE, "wrappers": [{"type": "Wrap", "arguments": {"a": value}}]}
+    },
+    "algorithm": lambda value: {"algorithm": {"type": OWN, "arguments": {"a": value}}},
+    **{
+        part: lambda value, part=part: {
+            "algorithm": {**MIXED, part: {"type": OWN, "arguments": {"a": value}}}
+        }
+        for part in ("archive", "scheduler")
+    },
+    "emitter": lambda value: {
+        "algorithm": {**MIXED, "emitters": [{"type": OWN, "arguments": {"a": value}}]}
+    },
+}
+LEAVES = st.sampled_from(ALIKE) | st.floats() | st.integers() | st.text(max_size=3)
+INSIDE = st.sampled_from(
+    [
+        lambda value: value,
+        lambda value: [0, value],
+        lambda value: {"b": [value, {"c": value}]},
+        lambda value: [[value], {".inf": value, "nan": None}],
+    ]
+)
+PLAIN = {"deadline": None, "derandomize": True}
+
+
+@given(st.sampled_from(sorted(FREE)), INSIDE, LEAVES, LEAVES)
+@example("domain", lambda value: value, math.inf, None)
+@example("domain", lambda value: value, math.nan, -math.inf)
+@example("env_kwargs", lambda value: [0.7, value], math.inf, None)
+@settings(max_examples=300, **PLAIN)
+def test_free_values_that_differ_for_a_worker_have_two_ids(place, inside, first, second):
+    """A text, list or mapping of the user never stands for another value."""
+    require_two_ids(
+        [compose(merged(BASE, FREE[place](inside(value)))) for value in (first, second)]
+    )
+
+
+@pytest.mark.parametrize("place", sorted(FREE))
+def test_all_values_that_look_alike_have_two_ids(place):
+    require_two_ids([compose(merged(BASE, FREE[place](value))) for value in ALIKE])
+
+
+def _every_key() -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yields each key once: an experiment, its presets, and the key."""
+    seen = set()
+    everywhere = [(name, {}) for name in presets("experiments")]
+    everywhere += [("lp_sphere", {"domain": name}) for name in presets("domains")]
+    everywhere += [("lp_sphere", {"algorithm": name}) for name in presets("algorithms")]
+    for name, chosen in everywhere:
+        try:
+            experiment = compose(name, chosen)
+        except BadInput:  # such as a learner on a domain without episodes
+            continue
+        data = experiment.model_dump()
+        for path, kind in key_paths(Experiment, data):
+            key = tuple(part for part in path if isinstance(part, str)), str(kind)
+            if key not in seen and path[-1] != "type":
+                seen.add(key)
+                yield name, chosen, dotted(path)
+
+
+def test_values_of_every_key_that_differ_for_a_worker_have_two_ids():
+    """A default is not in the id, and 0.0 == -0.0, 1 == 1.0 == true in Python."""
+    count = 0
+    for name, chosen, key in _every_key():
+        made = []
+        for value in (None, 0, -0.0, 1, 1.0, True, 1.5, -1, math.inf, "1", [0.0], [-0.0], [1]):
+            try:
+                made.append(compose(name, {**chosen, key: value}))
+            except BadInput:
+                continue
+        require_two_ids(made)
+        count += len(made)
+    assert count > 400, "most keys take some of these values"
+
+
 OVERRIDES: dict[str, Any] = {
     "algorithm": "cma_mae",
     "domain": "arm",
@@ -299,6 +417,16 @@ OVERRIDES: dict[str, Any] = {
 )
 def test_id_is_unaffected_by_the_order_of_overrides(names: list[str]):
     assert id_of(**{name: OVERRIDES[name] for name in names}) == id_of(**OVERRIDES)
+
+
+def test_two_experiments_with_one_id_are_refused_by_name():
+    first, second = SIGMAS
+    with refused("row 1", f"sigma0 {first}", "row 3", f"sigma0 {second}", "seed 1", ONE_ID):
+        table_of_runs(COLLIDING, f"::: sigma0 {first} {second} ::: seed 1 2")
+    sweep = table_of_runs(COLLIDING, f"::: sigma0 {first} {second} ::: seed 2")
+    assert sweep.fingerprints == {
+        row.id: identify(row.experiment).fingerprint for row in sweep.rows
+    }
 
 
 def test_rows_that_differ_in_budget_are_one_run():

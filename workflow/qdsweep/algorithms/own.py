@@ -4,12 +4,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from qdsweep.algorithms.base import Fields
 from qdsweep.config.emitters import EmitterKind, PluginEmitter
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import nearest
+from qdsweep.config.files import nearest, to_yaml
 from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain, copied
 from qdsweep.errors import BadInput, raised
@@ -57,8 +55,7 @@ def part_of(name: str) -> dict[str, Any]:
 
 def as_yaml(part: Mapping[str, Any]) -> str:
     """Returns a part of an experiment as one line of YAML, for messages."""
-    text: str = yaml.safe_dump(dict(part), sort_keys=False, default_flow_style=True, width=1000)
-    return text.strip()
+    return to_yaml(dict(part), default_flow_style=True, width=1000).strip()
 
 
 def call_own(

@@ -375,6 +375,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     if not Path(file).exists():
         file = find_preset("sweeps", file)
     start = Start(Results(arguments.results), Given({}, files=[file]))
+    start.check_fingerprints()
     outlook = [line.removeprefix("qdsweep: ") for line in start.lines()]
     if start.search is not None:
         print(*outlook, sep="\n")

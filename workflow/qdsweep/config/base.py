@@ -25,7 +25,14 @@ class Model(BaseModel):
     `docs/reference/` and the JSON schemas are generated from these descriptions.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    # Free mappings, such as arguments, may have NaN and infinities, which JSON would lose as null.
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+    )
 
     # Why its keys never change while a run lasts, except those with `mid_run`.
     fixed: ClassVar[str] = "it is decided when a run starts"
@@ -46,6 +53,10 @@ def ordered(interval: tuple[float, float]) -> tuple[float, float]:
     if interval[0] >= interval[1]:
         raise ValueError(f"the lower end {interval[0]} is not below the upper end {interval[1]}")
     return interval
+
+
+# A float whose default is 0. A run's id leaves defaults out, so that -0.0 must be this default.
+FromZero = Annotated[float, AfterValidator(lambda value: value + 0.0)]
 
 
 Interval = Annotated[tuple[float, float], AfterValidator(ordered)]
@@ -108,7 +119,10 @@ def _scalar(value: str) -> int | float | bool | str | None:
     if _INT.fullmatch(value):
         return int(value)
     if _PREFIXED_INT.fullmatch(value):
-        return int(value, base=0)
+        number = int(value, base=0)
+        if len(str(number)) > LONGEST_INT:
+            raise ValueError
+        return number
     if _FLOAT.fullmatch(value):
         return float(value)
     if _NOT_FINITE.fullmatch(value):
@@ -158,4 +172,15 @@ def value_text(value: Any) -> str:
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return repr(value)  # as json does, in a fifth of its time
+    if isinstance(value, float):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if isinstance(value, list):
+        items = (json.dumps(item) if isinstance(item, str) else value_text(item) for item in value)
+        return f"[{', '.join(items)}]"
     return json.dumps(value)
+
+
+def same_value(first: Any, second: Any) -> bool:
+    """Returns whether two values are equal: 1 is 1.0 and .nan is itself, but true is not 1."""
+    is_equal = bool(first == second) or repr(first) == repr(second)
+    return is_equal and isinstance(first, bool) == isinstance(second, bool)

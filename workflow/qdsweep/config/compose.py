@@ -19,7 +19,7 @@ from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
-from qdsweep.config.files import quoted, read_preset
+from qdsweep.config.files import quoted, read_preset, require_text
 from qdsweep.config.keys import (
     PRESETS,
     Change,
@@ -54,10 +54,11 @@ _OWN: tuple[tuple[Path, type[Model]], ...] = (
 
 @dataclass
 class _Draft:
-    """Raw values, and the source of each for messages."""
+    """Raw values, and the source of each for messages. `written`: each file or mapping as it is."""
 
     data: dict[str, Any] = field(default_factory=dict)
     sources: dict[Path, str] = field(default_factory=dict)
+    written: list[tuple[Any, str]] = field(default_factory=list)
 
     def put(self, path: Path, value: Any, source: str) -> None:
         """Sets one key. A mapping is merged into the present one if both have the same `type`."""
@@ -195,7 +196,10 @@ def compose(
             raise BadInput(f"{source}: {set_by[path]} and {name} are one key, {dotted(path)}")
         set_by[path] = name
         draft.put(path, value, source)
-    return _validate(draft)
+    made = _validate(draft)
+    for data, file in draft.written:
+        require_text(data, file)
+    return made
 
 
 def _types_first(
@@ -264,8 +268,8 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         data, file = read_preset("experiments", experiment)
     else:
         data, file = dict(experiment), "the experiment"
+    draft = _Draft(written=[(data, file)])
     data = copy.deepcopy(data)
-    draft = _Draft()
     for kind in ("algorithm", "domain"):
         part = data.pop(kind, None)
         if not isinstance(part, dict | str | None):
@@ -284,6 +288,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
             except BadInput as error:
                 raise BadInput(f"{by}: {error}") from None
             draft.put((kind,), copy.deepcopy(values), origin or by)
+            draft.written.append((values, origin))
             draft.fold_arguments()
         elif not own:
             others = [key for key in data if key not in Experiment.model_fields]

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, PrivateAttr, Tag, field_validator, model_validator
 
 from qdsweep.config.base import TARGET, Model
 from qdsweep.config.episodes import MLP, DomainConfig, Linear, Measure, PolicyDomain
@@ -382,6 +382,28 @@ class Gymnasium(PolicyDomain):
         ),
     )
     measures: list[Measure] = Field(min_length=1, description="the measures, in order")
+
+    # Earlier releases added up squares of observations, which loses the deviation of large ones.
+    _adds_squares: bool = PrivateAttr(default=False)
+
+    @property
+    def id_parts(self) -> dict[str, str]:
+        """The statistics of observations, where it normalises them."""
+        return {"observation_statistics": "moments"} if self.merges_moments else {}
+
+    @property
+    def former(self) -> "Gymnasium | None":
+        """The task that normalises observations by sums of squares."""
+        if not self.merges_moments:
+            return None
+        former = self.model_copy()
+        former._adds_squares = True
+        return former
+
+    @property
+    def merges_moments(self) -> bool:
+        """Whether it normalises observations, and not as earlier releases did."""
+        return self.normalize_observations and not self._adds_squares
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
-from qdsweep.config.base import NOW, RESTART, TARGET, Interval, Model, own_or_type
+from qdsweep.config.base import NOW, RESTART, TARGET, FromZero, Interval, Model, own_or_type
 from qdsweep.config.files import nearest
 
 # Evolution strategy -> its name in a text, and its paper (a key of config/references.bib).
@@ -350,7 +350,7 @@ class GradientOperator(_Initial):
         description="standard deviation of the gradient coefficients",
         json_schema_extra=NOW,
     )
-    line_sigma: float = Field(
+    line_sigma: FromZero = Field(
         title="line mutation scale",
         default=0.0,
         ge=0,

@@ -227,6 +227,21 @@ class DomainConfig(Model):
         return {}
 
     @property
+    def id_parts(self) -> dict[str, str]:
+        """What a run's id has of its code, in addition to `version`."""
+        return {}
+
+    @property
+    def former(self) -> "DomainConfig | None":
+        """The domain as earlier releases computed it, under other ids; None where it is equal."""
+        return None
+
+    @property
+    def merges_moments(self) -> bool:
+        """Whether its tallies are numbers, means and squared deviations, which are no sums."""
+        return False
+
+    @property
     def libraries(self) -> tuple[str, ...]:
         """The distributions that its results depend on, in addition to those of every run."""
         return self.own_libraries

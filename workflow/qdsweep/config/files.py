@@ -81,15 +81,33 @@ PREFIXED_INT = r"0o[0-7]+|0x[0-9a-fA-F]+"
 FLOAT = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
 NOT_FINITE = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 
-for _tag, _pattern, _first in (
+_SCALARS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("int", f"{INT}|{PREFIXED_INT}", "-+0123456789"),
     ("float", f"{FLOAT}|{NOT_FINITE}", "-+.0123456789"),
-):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first)
-    )
+)
+
+
+# libyaml's is four times as fast, which matters in a sweep of 10,000 runs.
+class _Dumper(yaml.CSafeDumper if hasattr(yaml, "CSafeDumper") else yaml.SafeDumper):  # type: ignore[misc]
+    """YAML that `_Loader` reads as it was: a text such as 1e3 or 08 is in quotes."""
+
+
+for _tag, _pattern, _first in _SCALARS:
+    _name = f"tag:yaml.org,2002:{_tag}"
+    _Loader.add_implicit_resolver(_name, re.compile(f"^(?:{_pattern})$"), list(_first))
+    _Dumper.add_implicit_resolver(_name, re.compile(f"^(?:{_pattern})$"), list(_first))
+
+
+def to_yaml(data: Any, **options: Any) -> str:
+    """Returns plain data as YAML, in which `read_yaml` finds the same values.
+
+    Args:
+        data: The data.
+        **options: As `yaml.dump` has them.
+    """
+    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, **options))
 
 
 def _constructor(kind: str, read: Callable[[str], Any]) -> Callable[[Any, Any], Any]:
@@ -110,11 +128,13 @@ def _constructor(kind: str, read: Callable[[str], Any]) -> Callable[[Any, Any], 
 
 
 def _int(text: str) -> int:
-    if len(text) > LONGEST_INT:
+    number = int(text, {"0o": 8, "0x": 16}.get(text[:2], 10)) if len(text) <= LONGEST_INT else 0
+    digits = max(len(text), len(str(number)))  # config.yaml has the digits of a 0x number
+    if digits > LONGEST_INT:
         raise yaml.YAMLError(
-            f"the number {text[:20]}... has {len(text):,} digits, {LONGEST_INT} are allowed"
+            f"the number {text[:20]}... has {digits:,} digits, {LONGEST_INT} are allowed"
         )
-    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    return number
 
 
 for _kind, _read in (
@@ -159,11 +179,29 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: not valid YAML: {reason}") from None
     if not isinstance(data, dict):
         raise BadInput(f"{path}: a mapping of keys to values was expected")
-    for key in data:
-        if not isinstance(key, str):
-            key = json.dumps(key)
-            raise BadInput(f'{path}: the key {key} is not text. Write it in quotes: "{key}"')
+    require_text(dict.fromkeys(data), str(path))
     return data
+
+
+def require_text(data: Any, where: str) -> None:
+    """Refuses a key that is not text, at any depth: JSON would make it one.
+
+    Args:
+        data: Plain data.
+        where: Its place, for the message.
+
+    Raises:
+        BadInput: The message names the key.
+    """
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if not isinstance(key, str):
+                key = json.dumps(key)
+                raise BadInput(f'{where}: the key {key} is not text. Write it in quotes: "{key}"')
+            require_text(value, where)
+    elif isinstance(data, list):
+        for value in data:
+            require_text(value, where)
 
 
 def _tab(text: str, error: Exception) -> str:

@@ -1,12 +1,15 @@
 """External results: a YAML file describes one group of runs."""
 
+import csv
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -14,11 +17,17 @@ from qdsweep.config.base import Interval, Model, value_text
 from qdsweep.config.explain import explain
 from qdsweep.config.files import nearest, read_yaml
 from qdsweep.errors import BadInput
+from qdsweep.files import damaged, read_arrays
 from qdsweep.metrics import RECORDED
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # The first part of the id of every imported run.
 PREFIX = "imported-"
 MARK = " (imported)"
+DATA = ("objective", "measures", "solution", "centroids")
+"""The arrays that are read of a file of elites."""
 _LOG = tuple(m.name for m in RECORDED if m.name not in ("iteration", "restarts"))
 
 
@@ -65,7 +74,7 @@ class Elites(Model):
             )
         if self.dims is not None and min(self.dims) < 1:
             raise ValueError(f"archive.dims = {self.dims}: every number must be at least 1")
-        _known("archive.names", self.names, ("objective", "measures", "solution", "centroids"))
+        _known("archive.names", self.names, DATA)
         return self
 
 
@@ -163,13 +172,35 @@ class ImportedRun:
 
     @property
     def id(self) -> str:
-        """Its id: domain, algorithm, seed, and a hash of its description."""
-        part = self.about.model_dump(mode="json", include={"algorithm", "domain", "values"})
-        part["archive"] = self.about.archive.model_dump(mode="json", include={"dims", "ranges"})
-        digest = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:10]
+        """Its id: domain, algorithm, seed, and the start of its fingerprint."""
         name = re.sub(r"[^A-Za-z0-9_.]+", "_", self.about.algorithm).strip("_") or "algorithm"
         name = name[:80]  # a folder's name may have 255 characters
-        return f"{PREFIX}{self.about.domain}-{name}-s{self.seed}-{digest}"
+        return f"{PREFIX}{self.about.domain}-{name}-s{self.seed}-{self.fingerprint[:10]}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of its description and its data, wherever and however its files keep it [hex].
+
+        Raises:
+            BadInput: A file is damaged.
+        """
+        files: Any = {"seeds": True, "archive": {"file"}, "metrics": {"file"}}
+        part = self.about.model_dump(mode="json", exclude=files)
+        names = self.about.archive.names
+        wanted = {str(names.get(name, name)) for name in DATA}
+        remedy = f"fix it, or name another file in {self.path}"
+        part["data"] = [
+            _arrays(path, wanted, remedy) if path.suffix == ".npz" else _columns(path, remedy)
+            for path in self.files[1:]
+        ]
+        return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def described(self) -> str:
+        """What two runs of one sweep must not share: their names in its tables and figures."""
+        part = self.about.model_dump(mode="json", include={"algorithm", "domain", "values"})
+        part["archive"] = self.about.archive.model_dump(mode="json", include={"dims", "ranges"})
+        return json.dumps([part, self.seed], sort_keys=True)
 
     @property
     def archive(self) -> Path:
@@ -209,6 +240,42 @@ class ImportedRun:
         return self.path.parent / pattern.replace("{seed}", str(self.seed))
 
 
+def _arrays(path: Path, names: Iterable[str], remedy: str) -> dict[str, str]:
+    """Returns the hash of each of these arrays of an .npz file."""
+    read = read_arrays(path, remedy=remedy)
+    return {name: _hash(read[name]) for name in names if name in read}
+
+
+def _columns(path: Path, remedy: str) -> list[list[str]]:
+    """Returns the name and the hash of each column of a .csv file."""
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            columns = [*itertools.zip_longest(*csv.reader(file), fillvalue="")]
+    except csv.Error as error:
+        raise damaged(path, error, remedy) from None
+    return sorted([name, _hash(_numbers(texts))] for name, *texts in columns)
+
+
+def _numbers(texts: list[str]) -> "np.ndarray":
+    """Returns a column as numbers, unless a cell is none."""
+    import numpy as np
+
+    try:
+        return np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:
+        return np.array(texts)
+
+
+def _hash(values: "np.ndarray") -> str:
+    """Returns the SHA-256 of an array, in which equal numbers are written alike [hex]."""
+    import numpy as np
+
+    is_number = values.dtype.kind in "biuf"
+    text = f"{is_number} {values.shape} {'' if is_number else values.tolist()}"
+    numbers = values.astype(np.float64).tobytes() if is_number else b""
+    return hashlib.sha256(text.encode() + numbers).hexdigest()
+
+
 def read_imported(path: Path) -> list[ImportedRun]:
     """Reads a description and returns its runs.
 
@@ -243,7 +310,7 @@ def read_all(files: Iterable[str]) -> tuple[ImportedRun, ...]:
     """
     runs: dict[str, ImportedRun] = {}
     for run in (run for file in files for run in read_imported(Path(file))):
-        other = runs.setdefault(run.id, run)
+        other = runs.setdefault(run.described, run)
         if other is not run:
             raise BadInput(
                 f"imported: {run.path} and {other.path} describe the same run (algorithm "

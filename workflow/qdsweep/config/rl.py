@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Tag
 
-from qdsweep.config.base import NOW
+from qdsweep.config.base import NOW, FromZero
 from qdsweep.config.learning import Family, Units
 
 # Keys of several learners, with different defaults.
@@ -146,7 +146,7 @@ class ReinforcementLearning(Family):
 class ActorCritic(ReinforcementLearning):
     """A policy and a value function."""
 
-    ent_coef: float = Field(
+    ent_coef: FromZero = Field(
         default=0.0, ge=0, description="weight of the entropy in the loss", json_schema_extra=NOW
     )
     vf_coef: float = Field(
@@ -165,7 +165,7 @@ class ActorCritic(ReinforcementLearning):
             "[units]"
         ),
     )
-    log_std_init: float = Field(
+    log_std_init: FromZero = Field(
         default=0.0,
         description="logarithm of the first standard deviation of the outputs, where actions are "
         "continuous",

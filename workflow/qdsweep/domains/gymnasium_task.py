@@ -4,7 +4,7 @@ The module also detects contacts with the floor in environments of MuJoCo and Py
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -32,7 +32,7 @@ from qdsweep.domains.episodes import (
     measure_episode,
 )
 from qdsweep.domains.experience import join_records
-from qdsweep.domains.normalizer import Normalizer, tally
+from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
 from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
 from qdsweep.errors import BadInput
 
@@ -243,7 +243,8 @@ class GymnasiumTask:
         count, episodes = len(solutions), self._task.episodes
         normalizer = None
         if self._task.normalize_observations:
-            normalizer = Normalizer(np.zeros(self.context_dim) if context is None else context)
+            context = np.zeros(self.context_dim) if context is None else context
+            normalizer = Normalizer(context, adds_squares=not self._task.merges_moments)
         played: list[_Episode] = []
 
         def play(solution: Floats, seed: int) -> list[float]:
@@ -262,12 +263,13 @@ class GymnasiumTask:
         )
         if normalizer is None:
             return result
-        tallies = [[tally(episode.observations[:-1]) for episode in row] for row in rows]
+        count_of, join = (tally, merge) if self._task.merges_moments else (tally_of_squares, np.add)
+        tallies = [[count_of(episode.observations[:-1]) for episode in row] for row in rows]
         own = {"mean": normalizer.mean, "std": normalizer.std}
         fields = {f"observation_{n}": np.tile(v, (count, 1)) for n, v in own.items()}
         return result._replace(
             fields=result.fields | fields,
-            tally=np.array([np.array(row).sum(axis=0) for row in tallies]),
+            tally=np.array([reduce(join, row) for row in tallies]),
         )
 
     def _play(

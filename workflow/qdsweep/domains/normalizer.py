@@ -15,23 +15,26 @@ class Normalizer:
     """Normalises observations by the mean and standard deviation of all earlier ones.
 
     Args:
-        context: ``(1 + 2 o,)`` number, sum and sum of squares of the earlier observations. If
-            there are none, observations are unchanged. See also `context_of`.
+        context: ``(1 + 2 o,)`` number, mean and sum of squared deviations of the earlier
+            observations. If there are none, observations are unchanged. See also `context_of`.
+        adds_squares: Whether it has sum and sum of squares instead, as in earlier releases.
 
     Attributes:
         mean: ``(o,)`` mean of each component.
         std: ``(o,)`` standard deviation of each component.
     """
 
-    def __init__(self, context: Floats) -> None:
+    def __init__(self, context: Floats, *, adds_squares: bool = False) -> None:
         size = len(context) // 2
-        count, sums, squares = context[0], context[1 : 1 + size], context[1 + size :]
+        count, first, second = context[0], context[1 : 1 + size], context[1 + size :]
         self.mean, self.std = np.zeros(size), np.ones(size)
         if count == _KNOWN:
-            self.mean, self.std = sums, squares
+            self.mean, self.std = first, second
         elif count > 0:
-            self.mean = sums / count
-            variance = np.maximum(squares / count - self.mean**2, 0.0)
+            self.mean, variance = first, second / count
+            if adds_squares:
+                self.mean = first / count
+                variance = np.maximum(variance - self.mean**2, 0.0)
             self.std = np.sqrt(variance + _VARIANCE_FLOOR)
         self._scaled = np.empty(size)
 
@@ -43,7 +46,27 @@ class Normalizer:
 
 
 def tally(observations: Floats) -> Floats:
-    """Returns the term ``(1 + 2 o,)`` that ``(T, o)`` observations add to the context."""
+    """Returns the context ``(1 + 2 o,)`` of ``(T, o)`` observations alone."""
+    shifted = observations - observations[0]  # exact for a large offset, such as Unix time
+    mean = shifted.mean(axis=0)
+    deviations = ((shifted - mean) ** 2).sum(axis=0)
+    return np.concatenate(([len(observations)], observations[0] + mean, deviations))
+
+
+def merge(context: Floats, other: Floats) -> Floats:
+    """Returns the context ``(1 + 2 o,)`` of the observations of two (Chan et al. 1979)."""
+    size, count = len(context) // 2, context[0] + other[0]
+    if not other[0]:
+        return context
+    between, share = other[1 : 1 + size] - context[1 : 1 + size], other[0] / count
+    merged = context + other
+    merged[1 : 1 + size] = context[1 : 1 + size] + share * between
+    merged[1 + size :] += between**2 * context[0] * share
+    return merged
+
+
+def tally_of_squares(observations: Floats) -> Floats:
+    """Returns number, sum and sum of squares, the tally of earlier releases; they are added."""
     sums, squares = observations.sum(axis=0), (observations**2).sum(axis=0)
     return np.concatenate(([len(observations)], sums, squares))
 

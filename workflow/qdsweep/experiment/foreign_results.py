@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
-from qdsweep.config.imported import ImportedRun
+from qdsweep.config.files import to_yaml
+from qdsweep.config.imported import DATA, ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.experiment.results import count_outside
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
@@ -95,6 +96,7 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
     last = {"iterations": len(results.table), "evaluations": results.evaluations}
     summary = {
         "id": run.id,
+        "fingerprint": run.fingerprint,
         "status": "finished",
         **last,
         **results.measured,
@@ -115,17 +117,14 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
         "attempts": [],
     }
     write_summary(state, summary)
-    write_status(
-        state, {"id": run.id, "status": "finished", "iteration": len(results.table), **last}
-    )
+    about_run = {"id": run.id, "fingerprint": run.fingerprint, "status": "finished"}
+    write_status(state, {**about_run, "iteration": len(results.table), **last})
     state.seal()
     folder.publish()
 
 
 def _config(run: ImportedRun) -> str:
     """Returns the description in the form of config.yaml, with the keys of a run's config."""
-    import yaml
-
     about = run.about.model_dump(mode="json", exclude_defaults=True)
     config = {
         "domain": {"name": run.about.domain},
@@ -133,7 +132,7 @@ def _config(run: ImportedRun) -> str:
         "seed": run.seed,
         "imported": {key: about[key] for key in about if key not in ("domain", "algorithm")},
     }
-    return str(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    return to_yaml(config, allow_unicode=True)
 
 
 def _elites(run: ImportedRun) -> Arrays:
@@ -179,7 +178,7 @@ def _from_npz(run: ImportedRun) -> Arrays:
     names = run.about.archive.names
     arrays = read_arrays(run.archive, remedy=_remedy(run))
     elites = {}
-    for name in ("objective", "measures", "solution", "centroids"):
+    for name in DATA:
         key = names.get(name, name)
         if not isinstance(key, str):
             raise BadInput(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation, copied
+from qdsweep.domains.normalizer import merge
 from qdsweep.engines.base import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
 from qdsweep.errors import BadInput, QdsweepError
@@ -95,7 +96,7 @@ def run_loop(
         change(experiment, state)
         while ask(experiment, state):
             evaluate(experiment, state, engine, stop, save_if_due)
-            tell(state, after_tell)
+            tell(experiment, state, after_tell)
         seconds = state.end_iteration()
         after_iteration(state, seconds)
 
@@ -203,15 +204,16 @@ def evaluate(
                     log.warning("scored, not evaluated: %s", describe_failure(failure))
 
 
-def tell(state: State, after_tell: Callable[[Evaluation], None]) -> None:
+def tell(experiment: Experiment, state: State, after_tell: Callable[[Evaluation], None]) -> None:
     """Passes the results of the pending batch to the algorithm, and updates the context."""
     assert state.pending is not None
     current = state.current
     with timed(current.seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
+            join = merge if experiment.domain.merges_moments else np.add
             for tally in evaluation.tally:  # in the order of the rows, whichever worker was first
-                state.context = state.context + tally
+                state.context = join(state.context, tally)
         candidates = Candidates(
             batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
         )

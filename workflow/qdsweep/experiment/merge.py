@@ -39,7 +39,7 @@ from qdsweep.records.metrics import read_lines
 from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import code_of_run, identity_in
-from qdsweep.records.status import Status, read_status
+from qdsweep.records.status import Status, fingerprint_of, read_status
 from qdsweep.records.sums import damaged_files
 
 FINISHED = "finished"
@@ -233,7 +233,10 @@ def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> 
     common iteration are equal, apart from the times.
     """
     both = (ours, here), (theirs, there)
-    if here == there and here.is_finished:
+    known = [fingerprint_of(run.state, read_status(run.state)) for run, _ in both]
+    if all(known) and known[0] != known[1]:
+        ends, what = known, "fingerprint (two experiments have this id by chance)"
+    elif here == there and here.is_finished:
         ends = [str(read_summary(run.state).get("archive_digest")) for run, _ in both]
         what = "archive_digest"
     else:

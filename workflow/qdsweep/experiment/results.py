@@ -24,13 +24,13 @@ from qdsweep.records.metrics import copy_rows
 from qdsweep.records.paths import RunDir, RunFiles
 from qdsweep.records.results import Summary, write_summary
 from qdsweep.records.status import read_status
-from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.ids import Identity, run_id
 from qdsweep.versions import __version__, installed_versions, torch_build
 
 
 def write_results(
     files: RunFiles,
-    run: str,
+    identity: Identity,
     experiment: Experiment,
     domain: Domain,
     state: State,
@@ -41,7 +41,7 @@ def write_results(
 
     Args:
         files: The paths to write.
-        run: The run's id.
+        identity: The run's identity.
         experiment: The experiment.
         domain: Its domain.
         state: The state. The results are those after its last finished iteration, see `measure`.
@@ -55,7 +55,11 @@ def write_results(
     rows |= archive.geometry() if before is None else before.geometry
     with atomic(files.archive) as file:
         np.savez_compressed(file, **rows)  # type: ignore[arg-type]
-    first: Summary = {"id": run, "iterations": state.iterations}
+    first: Summary = {
+        "id": identity.id,
+        "fingerprint": identity.fingerprint,
+        "iterations": state.iterations,
+    }
     # A user's algorithm may return further metrics.
     ours = {*Summary.__annotations__, "iteration"}
     metrics = {name: value for name, value in measure(state).items() if name not in ours}
@@ -146,5 +150,6 @@ def snapshot(run_dir: Path) -> Path | None:
         "attempts": status.attempts,
     }
     # The source of a user's class may have been edited since, but the run keeps its id.
-    write_results(target, status.id or run_id(experiment), experiment, domain, state, about)
+    identity = Identity(status.id or run_id(experiment), saved.header["fingerprint"])
+    write_results(target, identity, experiment, domain, state, about)
     return target.path

@@ -49,7 +49,7 @@ from qdsweep.host.process import image
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import Summary, write_config
-from qdsweep.records.sources import identities, identity_in
+from qdsweep.records.sources import form_in, identities
 from qdsweep.records.status import StatusFile, read_status, write_status
 from qdsweep.sweep.ids import Identity
 from qdsweep.versions import installed_versions
@@ -85,13 +85,15 @@ def compute(
         options: The options of the run.
         deadline: The time at which the process must have ended, in the clock `time.monotonic` [s].
         helpers: Starts the workers, if the engine needs it.
-        identity: The run's identity, if the caller knows it.
+        identity: The run's identity, if the caller knows it. The experiment is then in the form
+            of this run, from `form_in`.
 
     Raises:
         Interrupted: The run was asked to stop. Its state is saved.
         QdsweepError: The run cannot continue.
     """
-    identity = identity or identity_in(experiment, run)
+    if identity is None:
+        experiment, identity = form_in(experiment, run)
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
     domain = make_domain(experiment.domain, experiment.seed)
@@ -179,7 +181,7 @@ def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
     donor = experiment.donor
     if donor is None:
         return None
-    known = identities(donor, Results(run.path.parent.parent))
+    known = identities(donor, Results(run.path.parent.parent), former=False)
     fingerprints = frozenset(identity.fingerprint for identity in known)
     return reload.Inherited(experiment.schedule[-1].at, fingerprints)
 
@@ -339,6 +341,7 @@ class Recorder:
         ((unit, amount),) = self.experiment.budget.items()
         first: StatusFile = {
             "id": self.identity.id,
+            "fingerprint": self.identity.fingerprint,
             "status": status,
             "budget": {unit: amount},
         }
@@ -406,7 +409,7 @@ class Recorder:
         own = {name: self.row.get(name) for name in self.own.columns}
         self.history.finish()  # first, because with summary.json the run counts as finished
         summary = write_results(
-            self.files, self.identity.id, self.experiment, self.domain, state, about, own
+            self.files, self.identity, self.experiment, self.domain, state, about, own
         )
         count = summary["objectives_outside"]
         if any(count.values()):

@@ -24,8 +24,8 @@ from qdsweep.host.slurm import job_details, seconds_left
 from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.records.sources import identity_in
-from qdsweep.records.status import read_status
+from qdsweep.records.sources import form_in
+from qdsweep.records.status import fingerprint_of, read_status, require_fingerprint
 from qdsweep.records.sums import damaged_files
 from qdsweep.sweep.ids import Identity
 
@@ -74,7 +74,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
 def _start(
     experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, deadline: float | None
 ) -> int:
-    identity = identity_in(experiment, run)
+    experiment, identity = form_in(experiment, run)
     with Stop() as stop:
         try:
             put_back(run)
@@ -93,13 +93,15 @@ def _start(
 
 def _refuse_other(identity: Identity, run: RunDir) -> None:
     """Refuses the folder of another run, before anything is written there."""
-    other = read_status(run.state).id or identity.id
+    status = read_status(run.state)
+    other = status.id or identity.id
     if other != identity.id:
         raise BadInput(
             f"{run.path} is the folder of the run {other}, according to {run.state.status}, and "
             f"this run is {identity.id}. Give another --out. If you have computed no other run "
             "there, that file is damaged: remove it"
         )
+    require_fingerprint(run.path, fingerprint_of(run.state, status), identity.fingerprint)
 
 
 def _locked(

@@ -25,7 +25,7 @@ from qdsweep.records.sources import changed_files, finder, kept_code, replaced
 from qdsweep.records.status import COMPUTED, read_status
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.groups import UNGROUPED
-from qdsweep.sweep.ids import decisive
+from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Row, Sweep, by_setting
 from qdsweep.text import duration, plural
 
@@ -104,7 +104,7 @@ def renamed(
             except BadInput:  # the earlier preset had no such key
                 continue
             seeds = [run.seed for run in alike.values()]
-            runs += [find(earlier.model_copy(update={"seed": seed})) for seed in seeds]
+            runs += [find(earlier.model_copy(update={"seed": seed})).id for seed in seeds]
         other = dict.fromkeys(run for run in runs if run not in sweep.runs)
         runs = [run for run in other if read_status(results.run(run).state).status]
         if runs:
@@ -145,7 +145,8 @@ def _was_computed(run: str, experiment: Experiment, results: Results) -> bool:
         other = compose(str(folder.state.config))
     except BadInput:
         return False
-    return decisive(other, lambda _: "") == decisive(experiment, lambda _: "")
+    now, then = (identify(each, lambda _: "") for each in (experiment, other))
+    return now.fingerprint == then.fingerprint
 
 
 def outlook(

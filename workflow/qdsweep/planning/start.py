@@ -16,13 +16,13 @@ from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain, naming_file
-from qdsweep.config.files import nearest, read_text_value, read_yaml, shown
+from qdsweep.config.files import nearest, read_text_value, read_yaml, require_text, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
 from qdsweep.config.sweep import REST, SweepFile, shard_parts
 from qdsweep.errors import BadInput
-from qdsweep.files import read_json_if_whole
+from qdsweep.files import read_json_if_whole, signature
 from qdsweep.host.lock import is_alive
 from qdsweep.planning.checks import check_fit, check_packages, check_sweep, require_folders
 from qdsweep.planning.console import Progress
@@ -50,7 +50,14 @@ from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
 from qdsweep.records.search import Level, places_left, read_search_rows
 from qdsweep.records.sources import finder, sources_of
-from qdsweep.records.status import Status, is_too_short, read_status
+from qdsweep.records.status import (
+    Status,
+    fingerprint_of,
+    is_too_short,
+    name_fingerprint,
+    read_status,
+    require_fingerprint,
+)
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import count_finalists, samples_of
@@ -257,6 +264,29 @@ class Start:
         """Refuses more workers than a run has solutions at a time."""
         check_fit(self.clusters[cluster], cluster, self.sweep.settings)
 
+    def check_fingerprints(self) -> None:
+        """Refuses runs whose folder has another experiment, by the index of finished runs.
+
+        Raises:
+            BadInput: An id is by chance that of two experiments.
+        """
+        for run, known in self._fingerprints.items():
+            require_fingerprint(self.results.run(run).path, known, self._planned(run))
+
+    def _planned(self, run: str) -> str:
+        return self.sweep.fingerprints.get(run) or self.confirming.fingerprints.get(run, "")
+
+    @cached_property
+    def _fingerprints(self) -> dict[str, str]:
+        """The fingerprint in the folder of each run that has begun; empty where it is unknown."""
+        known = {run: status.fingerprint for run, status in self.finished.items()}
+        folder = str(self.results.runs)
+        for run in self.runs:  # Paths take ten times as long
+            if run not in known and signature(f"{folder}/{run}/state/status.json"):
+                state = self.results.run(run).state
+                known[run] = fingerprint_of(state, read_status(state))
+        return known
+
     def check_packages(self) -> None:
         """Refuses runs that need a package which is not installed here."""
         check_packages(self.runs, self.results)
@@ -272,8 +302,14 @@ class Start:
         return with_changes(self.settings, self.unfinished)
 
     def write_plan(self) -> None:
-        """Writes plan.json and the configs of the runs."""
+        """Writes plan.json and the configs of the runs.
+
+        A finished run of an earlier release without a fingerprint gets that of its experiment.
+        """
         write_plan(self.plan, self.runs, self.results)
+        for run, known in self._fingerprints.items():
+            if not known:
+                name_fingerprint(self.results.run(run).state, self._planned(run))
 
     def memory_mb(self, cluster: str, wildcards: Mapping[str, str]) -> int:
         """Returns the memory of a job's run on each node [MB].
@@ -444,7 +480,11 @@ _TEXTS = ("name", "cluster", "shard")
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:
-    """Reads a sweep file; refuses a name whose number is written otherwise, such as 1e3."""
+    """Reads a sweep file.
+
+    It refuses a name whose number is written otherwise, such as 1e3, and keys of the experiment
+    that are not text.
+    """
     data = read_yaml(file)
     for key in _TEXTS:
         number = data.get(key)
@@ -455,6 +495,7 @@ def _read(file: pathlib.Path) -> dict[str, Any]:
                     f"{shown(file)}: {key} = {text}: YAML reads it as the number {number}. Write "
                     f'it in quotes: {key}: "{text}"'
                 )
+    require_text(data.get("experiment"), f"{shown(file)}: experiment")
     return data
 
 
@@ -594,8 +635,8 @@ def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
     Raises:
         BadInput: confirm.json is damaged.
     """
-    runs: dict[str, Experiment] = {}
-    folder = results.sweep(settings.name)
+    runs, fingerprints = dict[str, Experiment](), dict[str, str]()
+    folder, find = results.sweep(settings.name), finder(results)
     rows = read_confirm(folder) if settings.confirm else []
     chosen = {row["id"] for row in read_search_rows(folder)} if settings.staged_search else set()
     for row in rows:
@@ -610,4 +651,7 @@ def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
         known = runs.get(row["id"])
         if known is None or [*known.budget.values()] < [*experiment.budget.values()]:
             runs[row["id"]] = experiment
-    return Sweep((), (), runs)
+        identity = find(experiment)
+        if identity.id == row["id"]:
+            fingerprints[identity.id] = identity.fingerprint
+    return Sweep((), (), runs, fingerprints=fingerprints)

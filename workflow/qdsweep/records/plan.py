@@ -70,6 +70,7 @@ class Row:
         typed: Its swept values as they were meant.
         imported: Whether it is an external run, which is not computed here; it has no budget, and
             its swept values are empty where they are unknown.
+        fingerprint: That of its experiment; empty where it is unknown.
     """
 
     values: dict[str, str]
@@ -80,6 +81,7 @@ class Row:
     typed: Mapping[str, Any]
     imported: bool = False
     steps: int | None = None
+    fingerprint: str = ""
 
 
 class PlannedRun(NamedTuple):
@@ -184,7 +186,7 @@ class Plan:
         """
         columns, planned = list(data["columns"]), _ROWS.validate_python(data["rows"])
         values = [{name: value_text(row["values"][name]) for name in columns} for row in planned]
-        experiment = data.get("experiment", "")
+        experiment, known = data.get("experiment", ""), data.get("fingerprints", {})
         own_values = [
             texts for row, texts in zip(planned, values, strict=True) if "imported" not in row
         ]
@@ -200,6 +202,7 @@ class Plan:
                 typed=row["values"],
                 imported="imported" in row,
                 steps=row.get("steps"),
+                fingerprint=known.get(row["id"], ""),
             )
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]
@@ -411,7 +414,8 @@ def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:
 
 def digest(plan: Mapping[str, Any]) -> str:
     """Returns text that changes whenever the tables of the sweep must be rebuilt."""
-    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
+    shown = {key: value for key, value in plan.items() if key != "fingerprints"}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:16]
 
 
 _CONFIRM_REMEDY = "remove it, and start snakemake with that sweep, which writes it again"

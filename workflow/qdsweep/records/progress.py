@@ -15,7 +15,7 @@ from qdsweep.records.index import Index
 from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm
 from qdsweep.records.sources import changed_since, kept_sources
-from qdsweep.records.status import Status, last_line, read_last_stop, read_status
+from qdsweep.records.status import Status, fingerprint_of, last_line, read_last_stop, read_status
 
 LARGE = 1000
 """A sweep of more runs is a large one."""
@@ -75,7 +75,8 @@ def _finished(run: RunDir) -> Status | None:
         return None
     if any((summary.get(unit) or 0) < getattr(status, unit) for unit in BUDGETS):
         return None
-    return replace(status, id=run.name, attempts=[])
+    known = fingerprint_of(run.state, status)
+    return replace(status, id=run.name, attempts=[], fingerprint=known)
 
 
 RAISED = "its budget was raised"

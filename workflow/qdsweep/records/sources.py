@@ -32,7 +32,12 @@ from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import naming, temporary_name
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.status import COMPUTED, read_status
+from qdsweep.records.status import (
+    COMPUTED,
+    fingerprint_of,
+    read_status,
+    require_fingerprint,
+)
 from qdsweep.sweep.ids import Identity, identify, identify_seeds
 
 # Gives the source of a `module:Class`, at one time.
@@ -201,7 +206,7 @@ def _kept(folder: Path, target: str) -> bytes | None:
 
 
 def identities(
-    experiment: Experiment, results: Results, code: Code = read_source
+    experiment: Experiment, results: Results, code: Code = read_source, *, former: bool = True
 ) -> Iterator[Identity]:
     """Yields the identities that the run of an experiment may have, the current one first.
 
@@ -209,21 +214,20 @@ def identities(
         experiment: The experiment.
         results: The folder results/.
         code: The user's code that it means.
+        former: Also those of runs that earlier releases computed in another way.
     """
-    for of_seed in _identities(experiment, results, code):
-        yield of_seed(experiment.seed)
+    for form, of_seed in _identities(experiment, results, code):
+        if former or form is experiment:
+            yield of_seed(experiment.seed)
 
 
 def _identities(
     experiment: Experiment, results: Results, code: Code
-) -> Iterator[Callable[[int], Identity]]:
-    """Yields them as functions of the seed."""
-    algorithm, names = experiment.algorithm, [experiment]
-    if algorithm.name in FORMER:
-        former = algorithm.model_copy(update={"name": FORMER[algorithm.name].name})
-        names.append(experiment.model_copy(update={"algorithm": former}))
-    for named in names:
-        yield identify_seeds(named, lambda target: code_hash(code(target)))
+) -> Iterator[tuple[Experiment, Callable[[int], Identity]]]:
+    """Yields them as functions of the seed, with the experiment that such a run computes."""
+    names = [*_forms(experiment)]
+    for form, named in names:
+        yield form, identify_seeds(named, lambda target: code_hash(code(target)))
     targets = experiment.plugins
     if not targets:
         return
@@ -232,8 +236,21 @@ def _identities(
         for hashes in () if changed(targets, files, code) else _hashes(targets, files):
             if hashes not in seen:
                 seen.append(hashes)
-                for named in names:
-                    yield identify_seeds(named, hashes.__getitem__)
+                for form, named in names:
+                    yield form, identify_seeds(named, hashes.__getitem__)
+
+
+def _forms(experiment: Experiment) -> Iterator[tuple[Experiment, Experiment]]:
+    """Yields an experiment as it is and was computed, each under its present and former name."""
+    forms = [experiment]
+    if experiment.domain.former is not None:
+        forms.append(experiment.model_copy(update={"domain": experiment.domain.former}))
+    for form in forms:
+        yield form, form
+        if form.algorithm.name in FORMER:
+            name = {"name": FORMER[form.algorithm.name].name}
+            named = form.algorithm.model_copy(update=name)
+            yield form, form.model_copy(update={"algorithm": named})
 
 
 def _kept_codes(targets: Iterable[str], results: Results) -> Iterator[tuple[Path, Code]]:
@@ -250,15 +267,15 @@ def _hashes(targets: Iterable[str], code: Code) -> Iterator[dict[str, str]]:
         yield {target: hash_of(code(target)) for target in targets}
 
 
-def finder(results: Results) -> Callable[[Experiment], str]:
+def finder(results: Results) -> Callable[[Experiment], Identity]:
     """Returns a quick `find_run` for many experiments.
 
     It reads the user's code once, and copies of an experiment with other seeds cost little.
     """
     code = functools.cache(read_source)
-    settings: dict[tuple[int, ...], tuple[Experiment, Callable[[int], str]]] = {}
+    settings: dict[tuple[int, ...], tuple[Experiment, Callable[[int], Identity]]] = {}
 
-    def find(experiment: Experiment) -> str:
+    def find(experiment: Experiment) -> Identity:
         key = experiment.setting  # valid as long as its first experiment is kept
         if key not in settings:
             settings[key] = experiment, _find_seeds(experiment, results, code)
@@ -267,24 +284,36 @@ def finder(results: Results) -> Callable[[Experiment], str]:
     return find
 
 
-def find_run(experiment: Experiment, results: Results) -> str:
-    """Returns the id of an experiment's run: the one that results/ has, or else the current one."""
+def find_run(experiment: Experiment, results: Results) -> Identity:
+    """Returns the identity of a run: the one that results/ has, or else the current one."""
     return _find_seeds(experiment, results, read_source)(experiment.seed)
 
 
-def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callable[[int], str]:
-    """Returns the ids of an experiment's runs by their seed; see `find_run`."""
-    known = _identities(experiment, results, code)
-    now = next(known)
-    older = functools.cache(lambda: [*known])
-    has_older = bool(experiment.plugins) or experiment.algorithm.name in FORMER
+def require_own(identity: Identity, results: Results) -> str:
+    """Returns the id of a run that is about to be planned.
 
-    def find(seed: int) -> str:
-        run = now(seed).id
-        if not has_older or results.run(run).state.path.exists():
+    Raises:
+        BadInput: The folder of this id has another experiment.
+    """
+    run = results.run(identity.id)
+    known = fingerprint_of(run.state, read_status(run.state))
+    require_fingerprint(run.path, known, identity.fingerprint)
+    return identity.id
+
+
+def _find_seeds(experiment: Experiment, results: Results, code: Code) -> Callable[[int], Identity]:
+    """Returns the identities of an experiment's runs by their seed; see `find_run`."""
+    known = _identities(experiment, results, code)
+    _, now = next(known)
+    older = functools.cache(lambda: [of_seed for _, of_seed in known])
+    has_older = bool(experiment.plugins) or len([*_forms(experiment)]) > 1
+
+    def find(seed: int) -> Identity:
+        run = now(seed)
+        if not has_older or results.run(run.id).state.path.exists():
             return run
-        ids = (old(seed).id for old in older())
-        return next((old for old in ids if results.run(old).state.path.exists()), run)
+        others = (old(seed) for old in older())
+        return next((old for old in others if results.run(old.id).state.path.exists()), run)
 
     return find
 
@@ -380,8 +409,15 @@ def identity_in(experiment: Experiment, run: RunDir) -> Identity:
 
     The current one, where the folder is that of another run.
     """
-    now, *older = identities(experiment, Results(run.path.parent.parent))
+    return form_in(experiment, run)[1]
+
+
+def form_in(experiment: Experiment, run: RunDir) -> tuple[Experiment, Identity]:
+    """Returns an experiment as its run computes it, and the run's identity; see `identity_in`."""
+    results, seed = Results(run.path.parent.parent), experiment.seed
+    known = _identities(experiment, results, read_source)
+    now, *older = ((form, of_seed(seed)) for form, of_seed in known)
     if not older:
         return now
     names = {run.name, read_status(run.state).id}
-    return next((identity for identity in (now, *older) if identity.id in names), now)
+    return next((each for each in (now, *older) if each[1].id in names), now)

@@ -3,6 +3,7 @@
 Also last_stop.json, which has why a run stopped, and failure.json of a run that would fail again.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,9 +12,11 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
+from qdsweep.records.reload_head import read_head
 
 REMEDY = "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
 """The remedy for runs that failed."""
@@ -39,6 +42,7 @@ class Status:
         budget: The budget key and its amount.
         attempts: The attempts at the run, the last one last.
         is_damaged: Whether the file cannot be read.
+        fingerprint: The experiment's; empty in files of earlier releases.
     """
 
     id: str = ""
@@ -53,6 +57,7 @@ class Status:
     budget: dict[str, int] = field(default_factory=dict)
     attempts: list[dict[str, Any]] = field(default_factory=list)
     is_damaged: bool = False
+    fingerprint: str = ""
 
     @property
     def core_seconds(self) -> float:
@@ -77,6 +82,7 @@ class StatusFile(TypedDict, total=False):
 
     Attributes:
         id: The run.
+        fingerprint: The whole hash of its experiment; its id has the start.
         status: finished, running, stopped or failed.
         budget: The budget key and its amount.
         iteration: The last finished iteration.
@@ -91,6 +97,7 @@ class StatusFile(TypedDict, total=False):
     """
 
     id: str
+    fingerprint: str
     status: str
     budget: dict[str, int]
     iteration: int
@@ -127,9 +134,54 @@ def read_status(state: StateDir) -> Status:
             budget={unit: int(amount) for unit, amount in data.get("budget", {}).items()},
             attempts=_attempts(data),
             is_damaged=not data,
+            fingerprint=str(data.get("fingerprint", "")),
         )
     except (ValueError, TypeError, AttributeError, OverflowError):
         return Status(attempts=_attempts(data), is_damaged=True)
+
+
+def fingerprint_of(state: StateDir, status: Status) -> str:
+    """Returns the fingerprint of a run's experiment.
+
+    Args:
+        state: The run's `state/`.
+        status: Its status. For a finished run of an earlier release, its reload file is read.
+
+    Returns:
+        The fingerprint; empty where it is unknown.
+    """
+    if status.fingerprint or status.status != "finished":
+        return status.fingerprint
+    for path in state.reloads()[:1]:
+        with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+            return str(read_head(file)[0]["fingerprint"])
+    return ""
+
+
+def name_fingerprint(state: StateDir, fingerprint: str) -> None:
+    """Adds the fingerprint of its experiment to the status of a finished run that has none."""
+    if read_status(state).status == "finished":
+        with contextlib.suppress(OSError):  # a folder of another user
+            write_status(state, {**read_json_if_whole(state.status), "fingerprint": fingerprint})
+
+
+def require_fingerprint(folder: Path, known: str, planned: str) -> None:
+    """Refuses the folder of a run whose id is only by chance that of another one.
+
+    Args:
+        folder: The run's folder.
+        known: The fingerprint of the experiment in it; empty where it is unknown.
+        planned: The fingerprint of the experiment that belongs there; empty where it is unknown.
+
+    Raises:
+        BadInput: They differ.
+    """
+    if known and planned and known != planned:
+        raise BadInput(
+            f"{folder} has another experiment (its fingerprint is {known}, see config.yaml there) "
+            f"than the planned one (fingerprint {planned}): their run ids are equal by chance. "
+            "Change a value of the planned one in its last digit, or use another results folder"
+        )
 
 
 def write_status(state: StateDir, status: dict[str, Any]) -> None:

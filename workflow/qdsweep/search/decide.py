@@ -29,7 +29,7 @@ from qdsweep.records.search import (
     write_decision,
     write_sealed,
 )
-from qdsweep.records.sources import code_of_metrics, finder, measured_otherwise
+from qdsweep.records.sources import code_of_metrics, finder, measured_otherwise, require_own
 from qdsweep.records.status import read_attempts, read_failure
 from qdsweep.search.levels import promote
 from qdsweep.search.pbt import decide_generation
@@ -77,7 +77,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
         row = {SAMPLE: number, **proposed}
         values = {name: row[name] for name in plan.columns if name != SEED}
         experiments = [compose_candidate(plan.base, values, seed) for seed in seeds]
-        runs = [find(experiment) for experiment in experiments]
+        runs = [require_own(find(experiment), results) for experiment in experiments]
         write_configs(dict(zip(runs, experiments, strict=True)), results)
         by_seed = dict(zip(seeds, runs, strict=True))
         chosen.append(Chosen(place, number, values, reason, runs=by_seed))

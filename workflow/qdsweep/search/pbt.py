@@ -19,7 +19,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config, write_configs
 from qdsweep.records.search import Chosen, Decision, Level, Seen, ordinal, seen_in
-from qdsweep.records.sources import find_run
+from qdsweep.records.sources import find_run, form_in, require_own
 from qdsweep.search.draws import uniform
 from qdsweep.search.levels import ranked
 from qdsweep.sweep.drawn import Drawn
@@ -192,7 +192,7 @@ def decide_generation(sweep: SweepDir, plan: Plan, level: Level, below: Level) -
         donors = {} if runs or member.parent is None else seen[member.parent].runs
         for seed, donor in donors.items():
             child = _child(results.run(donor), at, change_of(sources, member.values))
-            runs[seed] = find_run(child, results)
+            runs[seed] = require_own(find_run(child, results), results)
             write_configs({runs[seed]: child}, results)
             fork(results.run(donor), results.run(runs[seed]), at)
         chosen.append(member._replace(runs=runs))
@@ -202,5 +202,6 @@ def decide_generation(sweep: SweepDir, plan: Plan, level: Level, below: Level) -
 def _child(donor: RunDir, at: int, values: Mapping[str, object]) -> Experiment:
     """Returns a donor's experiment with one more change."""
     data = read_config(donor.state.config)
+    form, _ = form_in(compose(data), donor)
     data["schedule"] = [*data.get("schedule", []), {"at": at, "set": dict(values)}]
-    return compose(data)
+    return compose(data).model_copy(update={"domain": form.domain})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from qdsweep.config.base import value_text
+from qdsweep.config.base import same_value, value_text
 from qdsweep.config.experiment import BUDGET_NAMES
 from qdsweep.config.files import listed, nearest
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures
@@ -465,7 +465,7 @@ class Groups:
         chosen = [
             label
             for label, row in zip(self.labels, self.rows, strict=True)
-            if all(_same(row[name], value) for name, value in where.items())
+            if all(same_value(row[name], value) for name, value in where.items())
         ]
         groups = list(dict.fromkeys(chosen))
         shown = json.dumps(dict(where))
@@ -487,17 +487,12 @@ class Groups:
                 f"this sweep: {known}"
             )
         values = [row[name] for row in self.rows]
-        if not any(_same(known, value) for known in values):
+        if not any(same_value(known, value) for known in values):
             texts = list(dict.fromkeys(map(value_text, values)))
             raise BadInput(
                 f"{entry}.{name} = {json.dumps(value)}: {nearest(value_text(value), texts)}"
                 f"the sweep has {_few(texts)}"
             )
-
-
-def _same(first: Any, second: Any) -> bool:
-    """Returns whether two values are equal, where 1 equals 1.0, but true does not equal 1."""
-    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _few(texts: Sequence[str]) -> str:

@@ -50,6 +50,7 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
         part |= _first_batch(drawn, part["algorithm"], algorithm, experiment.num_emitters)
     part["model_version"] = MODEL_VERSION
     domain = experiment.domain
+    part |= domain.id_parts
     own = isinstance(domain, Plugin)
     part["domain_version"] = _seen("domain", domain.type, source) if own else domain.version
     inside = {} if own else domain.own_parts  # wrappers, and functions of measures

@@ -5,12 +5,12 @@ The key `exclude: ["NAME=VALUE,..."]` removes rows.
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qdsweep.config.base import typed, value_text
+from qdsweep.config.base import same_value, typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import SEEDS, Experiment
 from qdsweep.config.files import nearest
@@ -22,7 +22,7 @@ from qdsweep.host.machine import require_memory
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.groups import CHANGES, MEMBER, OF_SWEEPS
-from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.ids import Identity, identify
 
 _Value = TypeVar("_Value")
 
@@ -49,7 +49,7 @@ def remaining(
         places = {
             place
             for place, row in enumerate(rows)
-            if all(typed(row[name]) == value for name, value in pairs.items())
+            if all(same_value(typed(row[name]), value) for name, value in pairs.items())
         }
         if not places:
             raise BadInput(
@@ -99,6 +99,8 @@ class Sweep:
     """Run id -> its experiment, with the largest budget of its rows."""
     unpaired: tuple[str, ...] = ()
     """One line per linked source about the values that it drops."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """Run id -> the fingerprint of its experiment."""
     imported: tuple[ImportedRun, ...] = ()
     """External runs, which tables and figures show together with the sweep's runs."""
 
@@ -178,7 +180,9 @@ class Sweep:
         titled = {"titles": titles} if titles else {}
         keeps_best = all(setting.keeps_best for setting in self.settings.values())
         best = {} if keeps_best else {"best_ever": True}
-        return {**about, **measured, **titled, **best, "columns": list(self.columns), "rows": rows}
+        known = {**self.fingerprints, **{run.id: run.fingerprint for run in self.imported}}
+        keys = {"columns": list(self.columns), "rows": rows, "fingerprints": known}
+        return {**about, **measured, **titled, **best, **keys}
 
     @property
     def _titles(self) -> dict[str, str]:
@@ -203,7 +207,7 @@ def table_of_runs(
     experiment: str | Mapping[str, Any],
     sweep: str,
     directory: Path = Path(),
-    find: Callable[[Experiment], str] = run_id,
+    find: Callable[[Experiment], Identity] = identify,
     draw: Draw | None = None,
     excluded: Sequence[str] = (),
 ) -> Sweep:
@@ -213,12 +217,12 @@ def table_of_runs(
         experiment: A preset's name, a path or a mapping (see `compose`).
         sweep: The sweep in GNU parallel's grammar; empty for only the experiment.
         directory: The folder of the files of `::::` sources.
-        find: Returns the id of an experiment's run.
+        find: Returns the identity of an experiment's run.
         draw: Draws the values of `:::~` sources.
         excluded: The rows to exclude; see `remaining`.
 
     Raises:
-        BadInput: The sweep or one of its experiments is not valid.
+        BadInput: The sweep or one of its experiments is not valid, or two experiments have one id.
     """
     has_sources = sweep.strip() or draw is not None
     table = expand(sweep, directory, draw) if has_sources else Table((), [()])
@@ -226,7 +230,7 @@ def table_of_runs(
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     at = table.names.index("seed") if "seed" in table.names else len(table.names)
     alike: dict[tuple[str, ...], Experiment] = {}  # of each setting, the first row's
-    rows = []
+    rows, known = [], dict[str, tuple[Identity, int]]()
     for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
@@ -247,15 +251,20 @@ def table_of_runs(
             ]
             raise BadInput("; ".join([str(error), *filter(None, lines)])) from None
         try:
-            rows.append(Row(values, find(composed), composed))
+            identity = find(composed)
         except BadInput as error:
             file = experiment if isinstance(experiment, str) else "experiment"
             raise BadInput(f"{f'{where}, of ' if keys else ''}{file}: {error}") from None
+        other, first = known.setdefault(identity.id, (identity, place))
+        if other.fingerprint != identity.fingerprint:
+            raise _one_id((other, first, named[first]), (identity, place, named[place]))
+        rows.append(Row(values, identity.id, composed))
     columns = {} if draw else _arguments(rows[0].experiment, table.names)
     if columns:
         rows = [replace(row, values=_renamed(row.values, columns)) for row in rows]
     names = tuple(_renamed(dict.fromkeys(table.names), columns))
-    return Sweep(names, tuple(rows), dict(_longest(rows)), table.unpaired)
+    fingerprints = {run: identity.fingerprint for run, (identity, _) in known.items()}
+    return Sweep(names, tuple(rows), dict(_longest(rows)), table.unpaired, fingerprints)
 
 
 def _arguments(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
@@ -267,6 +276,19 @@ def _arguments(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
 
 def _renamed(values: Mapping[str, _Value], names: Mapping[str, str]) -> dict[str, _Value]:
     return {names.get(name, name): value for name, value in values.items()}
+
+
+def _one_id(*rows: tuple[Identity, int, Mapping[str, str]]) -> BadInput:
+    """Returns the error for two experiments whose ids, the starts of their hashes, are equal."""
+    texts = [
+        f"row {place + 1} ({', '.join(f'{name} {text}' for name, text in values.items())}; "
+        f"fingerprint {identity.fingerprint})"
+        for identity, place, values in rows
+    ]
+    return BadInput(
+        f"sweep: {' and '.join(texts)} are two experiments with one run id by chance, "
+        f"{rows[0][0].id}. Change a value of one of them in its last digit, or exclude one"
+    )
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import yaml
 
 from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.analysis.export.crate import NAME as CRATE
@@ -23,6 +22,7 @@ from qdsweep.analysis.export.crate import metadata, readme
 from qdsweep.analysis.stages import STAGES
 from qdsweep.config.base import TARGET
 from qdsweep.config.compose import compose
+from qdsweep.config.files import to_yaml
 from qdsweep.config.plugin import INSTALLED
 from qdsweep.config.source import without_comments
 from qdsweep.config.sweep import Reevaluate
@@ -315,7 +315,7 @@ def _json(data: dict[str, Any]) -> bytes:
 
 
 def _yaml(data: dict[str, Any]) -> bytes:
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
+    return to_yaml(data, allow_unicode=True).encode()
 
 
 def _last_day(attempts: Iterable[dict[str, Any]]) -> str:

@@ -32,6 +32,7 @@ from qdsweep.analysis.tables.comparisons import HEADINGS
 from qdsweep.analysis.tables.groups import elites_below_range, heading_of, unequal_budgets
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.config.base import value_text
+from qdsweep.config.files import to_yaml
 from qdsweep.config.keys import ALIASED
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
@@ -89,13 +90,11 @@ class Settings:
 
 def settings(runs: dict[str, Run]) -> Settings:
     """Returns the settings of a sweep, without seeds, from a run of each group."""
-    import yaml
-
     known = {group: _known(resolved(run)) for group, run in runs.items()}
     keys = list(dict.fromkeys(key for config in known.values() for key in config))
     varying = [key for key in keys if len({_text(config, key) for config in known.values()}) > 1]
     common = {key: value for key, value in next(iter(known.values())).items() if key not in varying}
-    text = yaml.safe_dump(common, sort_keys=False, default_flow_style=None, width=90)
+    text = to_yaml(common, default_flow_style=None, width=90)
     if not varying:
         return Settings(text, None)
     table = [[_text(config, key) for key in varying] for config in known.values()]

@@ -25,7 +25,7 @@ from qdsweep.metrics import Metric
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
-from qdsweep.records.sources import find_run
+from qdsweep.records.sources import find_run, require_own
 from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
         for seed in range(confirm.seeds[0], confirm.seeds[1] + 1):
             config = RunDir(runs_dir / row.run).config
             experiment = compose(str(config), {**budget, "seed": seed}, source="confirm")
-            run = find_run(experiment, sweep.results)
+            run = require_own(find_run(experiment, sweep.results), sweep.results)
             runs[run] = experiment
             rows.append(
                 {

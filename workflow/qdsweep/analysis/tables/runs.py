@@ -34,6 +34,7 @@ from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Row
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import Measured, code_of_metrics, measured_otherwise
+from qdsweep.records.status import require_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,9 +253,10 @@ def read_results(
         codes: The code of the user's metrics whose values count; None: the current one.
 
     Raises:
-        BadInput: A file of the run is missing or damaged.
+        BadInput: A file of the run is missing or damaged, or of another experiment.
     """
     summary = read_summary(files)
+    require_fingerprint(files.path, str(summary.get("fingerprint", "")), rows[0].fingerprint)
     try:
         about = {
             "status": "unfinished",
