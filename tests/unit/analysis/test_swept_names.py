@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from in_process import compute_sweep, forget_plugins
+from in_process import compute_sweep, forget_plugins, qdsweep
+from refusals import names_all
 from results import read_json
 from searching import halving, population, run_of, write_search
 
@@ -30,7 +31,8 @@ from qdsweep.analysis.tables.search import write_search as write_tables
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.keys import PRESETS, key_paths
-from qdsweep.records.paths import SweepDir
+from qdsweep.planning.start import read_sweep, sweep_of
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.groups import CHANGES, MEMBER
@@ -226,3 +228,19 @@ def test_importance_names_columns():
     write_importance(sweep, Path("results/runs"))
     data = pd.read_csv(sweep / "tables/importance.csv")
     assert {*data["name"]} == {"domain.arguments.n", "k"} and np.isfinite(data["ped_anova"]).all()
+
+
+def test_a_sweep_file_names_arguments_as_the_sweep_does():
+    """An argument with the name of a pseudo column has its dotted path from the start."""
+    write_domain(["sample", "n"])
+    keys = "figures: {names: {sample: shown}, encode: {color: n, dash: sample}}"
+    lines = ["name: mine", f"experiment: {EXPERIMENT}", 'sweep: "::: sample 1 2 ::: n 3 4"', keys]
+    Path("mine.yaml").write_text("\n".join(lines))
+    text = qdsweep("plan", "mine.yaml", cwd=Path.cwd())
+    names_all(text, 4)
+    settings = read_sweep({}, (), [Path("mine.yaml")])
+    made = sweep_of(settings, Results(Path("results")))
+    assert made.columns == ("domain.arguments.sample", "n")
+    named = settings.with_columns(made.columns).figures
+    assert named.names == {"domain.arguments.sample": "shown"}
+    assert (named.encode.color, named.encode.dash) == ("n", "domain.arguments.sample")

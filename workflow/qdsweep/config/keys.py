@@ -186,8 +186,7 @@ def column_of(name: str, columns: Sequence[str]) -> str:
         names = {alias, key[-1], dotted((*key[:-1], alias)), dotted(key)}
         if name in names:
             return next((column for column in columns if column in names), name)
-    arguments = [column for column in columns if column.endswith(f".arguments.{name}")]
-    return arguments[0] if len(arguments) == 1 else name
+    return name
 
 
 # A key with an alias -> the same with the alias, both as a user writes them.

@@ -284,11 +284,17 @@ class SweepFile(Model):
     def with_columns(self, columns: Sequence[str]) -> "SweepFile":
         """Returns a copy that names swept parameters as the sweep does, and not by other names."""
 
+        def swept(name: str) -> str:
+            """Returns the column, also of an argument whose column is its dotted path."""
+            known = column_of(name, columns)
+            arguments = [column for column in columns if column.endswith(f".arguments.{name}")]
+            return arguments[0] if known not in columns and len(arguments) == 1 else known
+
         def named(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {column_of(name, columns): value for name, value in values.items()}
+            return {swept(name): value for name, value in values.items()}
 
         def column(name: str | None) -> str | None:
-            return name and column_of(name, columns)
+            return name and swept(name)
 
         figures = {
             "names": named(self.figures.names),
