@@ -91,11 +91,12 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     ax = figure.subplots()
     bars: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
     drawn: list[Any] = []
-    for _, part in shown:
+    for label, part in shown:
         part = part.sort_values(axis.name)
         look = line_style(marks.along(part["group"].iloc[0], axis.name)) | bars
         look |= {"marker": look["marker"] or "o", "markevery": None}
-        drawn.append(ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), **look))
+        errors = part["se"].fillna(0.0)
+        drawn.append(ax.errorbar(part[axis.name], part["mean"], errors, label=label, **look))
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)

@@ -180,9 +180,8 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
     sentences = []
     for types, places in variants.items():
         own = [text for text, differs in zip(types, differing, strict=True) if differs and text]
-        called = (title or models[places[0]].title or name) + (
-            f" with {listed(own)}" if own else ""
-        )
+        called = title or models[places[0]].title or name
+        called += f" with {listed(own)}" if own else ""
         some = [configs[place] for place in places], [models[place] for place in places]
         sentences.append(_variant(called, *some))
     return " ".join(sentences)
@@ -294,7 +293,7 @@ def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[st
                 text = value_text(value)
             # An argument of a user's class may have the name of another key.
             names = (titles.get(key, f"{key} ="), f"{key} =", f"arguments.{key} =")
-            phrase = next(name for name in names if (kind, name) not in texts)
+            phrase = next((name for name in names if (kind, name) not in texts), names[-1])
             texts[kind, phrase] = Value(text, quiet)
     return texts
 
