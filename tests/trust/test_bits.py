@@ -1,17 +1,13 @@
 """A flipped bit anywhere is detected, or does not change any table, figure or result."""
 
-import contextlib
-import io
-import logging
 import os
 import random
-import shutil
 import subprocess
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
+from flipping import copy, flip, say
 from in_process import compute_run
 from refusals import names_all
 from results import digest, steps
@@ -62,49 +58,9 @@ def start(folder: Path, check: int | None = 0) -> str:
     return done.stdout + done.stderr
 
 
-def flip(path: Path, chance: random.Random) -> int:
-    """Flips one bit in place, as a disk does, without a new time of modification."""
-    stat = path.stat()
-    position = chance.randrange(stat.st_size * 8)
-    with path.open("r+b") as file:
-        file.seek(position // 8)
-        byte = file.read(1)[0]
-        file.seek(position // 8)
-        file.write(bytes([byte ^ (1 << position % 8)]))
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    return position
-
-
 def files_below(folder: Path) -> list[Path]:
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size)
     return list(paths)
-
-
-def copy(folder: Path, target: Path) -> Path:
-    """A copy with the same times and hard links."""
-    shutil.rmtree(target, ignore_errors=True)
-    os.system(f"cp -a {folder} {target}")
-    return target
-
-
-def say(*words: object, cwd: Path) -> tuple[int, str]:
-    """Runs a command of qdsweep in this process, which raises unexpected errors."""
-    from qdsweep.cli import main
-
-    printed = io.StringIO()
-    root = logging.getLogger()
-    handlers, root.handlers = root.handlers, []
-    try:
-        with (
-            mock.patch("qdsweep.cli._leave_threads"),
-            contextlib.chdir(cwd),
-            contextlib.redirect_stdout(printed),
-            contextlib.redirect_stderr(printed),
-        ):
-            code = main([str(word) for word in words])
-    finally:
-        root.handlers = handlers
-    return code, printed.getvalue()
 
 
 def looks(sweep: Path) -> dict[str, bytes]:
