@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import math
 import re
 import struct
 import subprocess
@@ -90,6 +91,7 @@ class Packed(NamedTuple):
     """The columns of a packed run, see qdsweep.analysis.explore.data."""
 
     exact: bool
+    is_approximate: bool
     evaluations: np.ndarray
     ends: np.ndarray
     cell: np.ndarray
@@ -100,12 +102,13 @@ class Packed(NamedTuple):
     def at(self, frame: int) -> dict[int, np.float32]:
         """Returns cell -> objective after a number of frames."""
         end = self.ends[frame - 1] if frame else 0
-        return dict(zip(self.cell[:end].tolist(), self.objective[:end].tolist(), strict=True))
+        last = dict(zip(self.cell[:end].tolist(), self.objective[:end].tolist(), strict=True))
+        return {cell: value for cell, value in last.items() if not math.isnan(value)}
 
 
 def unpack(content: bytes) -> Packed:
     data = zlib.decompress(content)
-    frames, insertions, elites, measures, exact = np.frombuffer(data, "<u4", 5)
+    frames, insertions, elites, measures, flags = np.frombuffer(data, "<u4", 5)
     at = 20
 
     def column(kind: str, size: int) -> np.ndarray:
@@ -115,7 +118,8 @@ def unpack(content: bytes) -> Packed:
         return np.ascontiguousarray(bytes_.T).reshape(-1).view(kind)
 
     columns = Packed(
-        bool(exact),
+        bool(flags & 1),
+        bool(flags & 2),
         column("<u4", frames),
         np.cumsum(column("<u4", frames)),
         np.cumsum(column("<u4", insertions), dtype=np.uint32),

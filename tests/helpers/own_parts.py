@@ -97,6 +97,7 @@ from ribs.archives import GridArchive
 from ribs.emitters import EmitterBase, GaussianEmitter
 from ribs.schedulers import Scheduler
 from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.ribs.archives import ResultArchive
 
 
 class NoBounds(EmitterBase):
@@ -214,4 +215,143 @@ class Unmeasured(Endless):
     def ask(self):
         self.asked = not self.asked
         return super().ask() if self.asked else None
+
+
+class _Hiding(ResultArchive):
+    def objectives(self, cells):
+        cells, objective = super().objectives(cells)
+        return cells[1:], objective[1:]
+
+    def marks(self, cells):
+        cells, objective = self.objectives(cells)
+        return cells, objective[:, None]
+
+
+class Hides(Algorithm):
+    # Its archive has an elite that it does not give.
+    def __init__(self, solution_dim, ranges, seed):
+        grid = GridArchive(solution_dim=solution_dim, dims=[9, 9], ranges=ranges)
+        self.archive, self.asked = _Hiding(grid), False
+        self.rng = np.random.default_rng(seed)
+
+    def ask(self):
+        self.asked = not self.asked
+        shape = 5, self.archive.ribs_archive.solution_dim
+        return Candidates(self.rng.normal(size=shape)) if self.asked else None
+
+    def tell(self, candidates, evaluation):
+        self.archive.ribs_archive.add(
+            candidates.solutions, evaluation.objective, evaluation.measures
+        )
+
+    def metrics(self):
+        return {**self.archive.metrics(), "restarts": 0}
 """
+
+LOSING = '''
+import numpy as np
+from qdsweep.algorithms.base import SEED, Algorithm, Candidates
+from qdsweep.algorithms.ribs.archives import ResultArchive
+from qdsweep.domains.base import Evaluation
+from ribs.archives import GridArchive
+from ribs.emitters import GaussianEmitter
+from ribs.schedulers import Scheduler
+
+
+class Again(Algorithm):
+    """Evaluates elites again; their objectives and measures are means, so that they move."""
+
+    def __init__(self, solution_dim, dims, ranges, extra_fields, batch_size, seed):
+        self.grid = GridArchive(
+            solution_dim=solution_dim, dims=dims, ranges=ranges, extra_fields=extra_fields
+        )
+        self.archive, self.rng = ResultArchive(self.grid), np.random.default_rng(seed)
+        self.shape, self.asked, self.known = (batch_size, solution_dim), False, []
+
+    def ask(self):
+        self.asked = not self.asked
+        if not self.asked:
+            return None
+        self.again = self.rng.permutation(len(self.known))[: self.shape[0] // 2]
+        new = self.rng.normal(scale=30, size=(self.shape[0] - len(self.again), self.shape[1]))
+        old = [self.known[place][0] for place in self.again]
+        return Candidates(np.concatenate([np.reshape(old, (-1, self.shape[1])), new]))
+
+    def tell(self, candidates, evaluation):
+        noise = np.random.default_rng(candidates.seeds).normal(size=(len(candidates.seeds), 3))
+        rows = zip(
+            candidates.solutions,
+            evaluation.objective + 9 * noise[:, 0],
+            evaluation.measures + 9 * noise[:, 1:],
+            candidates.seeds,
+        )
+        for place, (solution, objective, measures, seed) in enumerate(rows):
+            if place < len(self.again):
+                row = self.known[self.again[place]]
+                row[1:] = [(row[1] + objective) / 2, (row[2] + measures) / 2, seed]
+            else:
+                self.known.append([solution, objective, measures, seed])
+        self.grid.clear()
+        solution, objective, measures, seed = map(np.array, zip(*self.known))
+        self.grid.add(solution, objective, measures, **{SEED: seed})
+
+    def metrics(self):
+        return {**self.archive.metrics(), "restarts": 0}
+
+
+class Decaying(GridArchive):
+    """Its elites get worse."""
+
+    def add(self, *args, **fields):
+        self._store._fields["objective"] *= 0.9
+        return super().add(*args, **fields)
+
+
+class Forgetting(GridArchive):
+    """It forgets all elites when it has twenty."""
+
+    def add(self, *args, **fields):
+        if len(self) > 20:
+            self.clear()
+        return super().add(*args, **fields)
+
+
+class Latest(GridArchive):
+    """A solution replaces the elite of its cell, also one of the same objective."""
+
+    def add(self, solution, objective, measures, **fields):
+        self._store._fields["threshold"][:] = -np.inf
+        return super().add(solution, objective, measures, **fields)
+
+
+class Clearing(Scheduler):
+    """It clears the archive in every third iteration."""
+
+    told = 0
+
+    def tell(self, objective, measures, **fields):
+        self.told += 1
+        if self.told % 3 == 0:
+            self.archive.clear()
+        return super().tell(objective, measures, **fields)
+
+
+class Adding(GaussianEmitter):
+    """It also adds solutions that nobody evaluates."""
+
+    def __init__(self, archive, *, x0, batch_size, seed):
+        super().__init__(archive, sigma=9.0, x0=x0, batch_size=batch_size, seed=seed)
+
+    def tell(self, solution, objective, measures, add_info, **fields):
+        self.archive.add(solution, objective - 1, -measures, **fields)
+
+
+class Flat:
+    """Nine cells, and one objective."""
+
+    solution_dim, fields, objective_range, step = 2, {}, (0.0, 1.0), 0.5
+    measures = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
+
+    def evaluate(self, solutions, seeds):
+        return Evaluation(np.full(len(solutions), 0.5), np.tanh(solutions))
+'''

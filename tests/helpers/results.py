@@ -61,7 +61,7 @@ def outcome(files: Path) -> dict[str, object]:
     insertions = {}
     if history.exists():
         with np.load(history) as arrays:
-            insertions = {name: arrays[name].tolist() for name in arrays}
+            insertions = {name: repr(arrays[name].tolist()) for name in arrays}  # with NaN
     return {
         "digest": digest(files),
         "rows": [{key: row[key] for key in row if not key.startswith("seconds")} for row in rows],

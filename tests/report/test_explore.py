@@ -236,9 +236,51 @@ def test_a_chosen_run_may_vanish_and_an_archive_may_change(reader, study, tmp_pa
         page.close()
 
 
-@pytest.mark.parametrize("run", ["lander1", "arm", "sphere", "in a report"])
+def with_gaps(run):
+    """Changes a history: every third elite leaves its cell in the next iteration."""
+    with np.load(run / "history.npz") as file:
+        iteration, index, objective = (file[name] for name in ("iteration", "index", "objective"))
+    lost = (np.arange(len(index)) % 3 == 0) & (iteration < iteration.max())
+    iteration = np.append(iteration, iteration[lost] + 1)
+    order = np.argsort(iteration, kind="stable")
+    columns = {
+        "iteration": iteration,
+        "index": np.append(index, index[lost]),
+        "objective": np.append(objective, np.full(lost.sum(), np.nan)),
+    }
+    columns = {name: values[order] for name, values in columns.items()}
+    np.savez(run / "history.npz", **columns, removals=True)
+
+
+@pytest.fixture
+def gaps(study, tmp_path):
+    """A page of one run, whose elites leave their cells."""
+    with_gaps(shutil.copytree(study / "results/runs/sphere", tmp_path / "results/runs/gaps"))
+    with served("gaps", cwd=tmp_path) as started:
+        yield started, tmp_path / "results/runs/gaps"
+
+
+def test_a_cell_that_became_empty_has_no_elite(reader, gaps):
+    started, run = gaps
+    history = read_history(load(run).files)
+    cells, objective = history.at(int(history.iteration[-1]))
+    emptied = next(cell for cell in history.index.tolist() if cell not in cells)
+    page = reader(f"gaps/{emptied}", served=started)
+    until(page, "document.querySelector('.screen .note') !== null")
+    assert "empty" in page.locator(".screen .note").inner_text()
+    curves = page.evaluate("explore.archives[0].curves")
+    assert curves["Coverage [%]"][-1] == pytest.approx(100 * len(cells) / 144)
+    assert curves["QD score"][-1] == pytest.approx(objective.sum(), rel=1e-6)
+    page.close()
+
+
+@pytest.mark.parametrize("run", ["lander1", "arm", "sphere", "gaps", "in a report"])
 def test_the_slider_equals_the_history_cell_by_cell(reader, request, run):
-    if run == "in a report":
+    if run == "gaps":
+        started, folder = request.getfixturevalue("gaps")
+        page, results = reader(served=started), load(folder)
+        run = page.evaluate("explore.archives[0].id")
+    elif run == "in a report":
         sweep = request.getfixturevalue("reported")
         page = reader(report=sweep / "report.html")
         run = page.evaluate("explore.archives[1].id")

@@ -13,13 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
 from flipping import copy, flip, say
 from results import read_json, steps
-from support import POLE, write_yaml
-from test_disks import planned
-
-from qdsweep.records.plan import read_confirm, read_plan
+from support import POLE
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KINDS = "map_elites cvt_map_elites sliding_boundaries nslc dns"

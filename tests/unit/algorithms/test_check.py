@@ -92,6 +92,7 @@ def test_a_learner_resumes_from_a_pickle_between_any_two_calls(name):
         ("Endless", ("ask", "None")),
         ("Unmeasured", ("metrics", "num_elites")),
         ("Missing", ("hostile",)),
+        ("Hides", ("history", "archive.objectives")),
     ],
 )
 def test_what_is_wrong_is_named(name, names):

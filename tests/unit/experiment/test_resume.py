@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from in_process import compute_run
+from own_parts import LAB, LOSING
 from refusals import refused
 from results import outcome, read_json, summary
 from small_runs import Killed, StopsAfter
@@ -92,6 +93,12 @@ CASES = {
         "batch_size": 4,
         "on_failure": {"objective": -100.0},
     },
+    "elites leave their cells": {"algorithm": {"type": "losing:Again"}},
+    "thresholds below elites": {
+        "algorithm": {"preset": "cma_maega", "result_archive": False},
+        "archive": {"dims": [3, 3]},
+        "batch_size": 4,
+    },
     "boundaries and gradients": {
         "algorithm": {
             "archive": {"type": "sliding_boundaries", "remap_frequency": 5, "buffer_capacity": 20},
@@ -128,6 +135,8 @@ _straight: dict[str, dict] = {}
 def own_metrics(plugins):
     plugins("own_metrics", METRICS)
     plugins("flaky", FLAKY)
+    plugins("lab", LAB)
+    plugins("losing", LOSING)
 
 
 def made(case: str, iterations: int = ITERATIONS) -> Experiment:
@@ -212,7 +221,7 @@ def test_killed_in_a_batch_and_then_with_two_workers(case, tmp_path):
     "case",
     [
         *("cma_mae", "cma_mega", "metrics of the user", "learned observations", "one by one"),
-        *("dds", "failures"),
+        *("dds", "failures", "elites leave their cells", "thresholds below elites"),
         *("schedule 7", "schedule 9", "pga_me", "td3"),
     ],
 )
@@ -249,7 +258,11 @@ def test_while_it_logs_a_failure(number, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "case", ["failures", "two batches", "boundaries and gradients", "cma_mega_es", "ppo"]
+    "case",
+    [
+        *("failures", "two batches", "thresholds below elites", "boundaries and gradients"),
+        *("cma_mega_es", "ppo"),
+    ],
 )
 def test_its_partial_results_are_those_of_its_last_whole_iteration(case, tmp_path):
     """Archive, counts and metrics, in the files of a snapshot and in status.json."""
@@ -276,6 +289,18 @@ def test_its_partial_results_are_those_of_its_last_whole_iteration(case, tmp_pat
             del rows["index"]
         assert archive_digest(rows) == expected["digest"]
     assert found == {1, 2, 3}
+
+
+def test_the_partial_results_of_a_user_s_algorithm_have_the_counts_of_its_archive(tmp_path):
+    """It has three batches of five solutions, and does not keep the archive before them."""
+    exp = compose({**SAVED, "algorithm": {"type": "lab:Batches"}})
+    assert not attempt(exp, tmp_path, 15 + 7, 1)
+    taken = snapshot(tmp_path)
+    about = summary(taken)
+    assert (about["iterations"], about["evaluations"]) == (1, 15 + 5)
+    with np.load(taken / "archive.npz") as arrays:
+        assert about["num_elites"] == len(arrays["index"])
+        assert about["qd_score"] == arrays["objective"].sum()
 
 
 def test_with_a_budget_that_an_iteration_reaches_before_its_end(tmp_path):

@@ -75,10 +75,12 @@ class Archive(ABC):
         cells: Number of cells; None where the archive does not divide the measure space. Coverage
             is undefined then.
         cells_stay: Whether a point of the measure space always stays in the same cell.
+        replaces_ties: Whether a solution may replace an elite of the same objective.
     """
 
     cells: int | None
     cells_stay: bool
+    replaces_ties: bool = True
 
     @abstractmethod
     def rows(self) -> Arrays:
@@ -108,6 +110,18 @@ class Archive(ABC):
         Args:
             cells: ``(n,)`` cells.
         """
+
+    def marks(self, cells: Cells) -> tuple[Cells, Floats]:
+        """Returns what tells elites apart: the occupied cells among these, and k numbers of each.
+
+        Args:
+            cells: ``(n,)`` cells.
+
+        Returns:
+            ``(m,)`` cells and ``(m, k)`` numbers, the objective first.
+        """
+        occupied, objectives = self.objectives(cells)
+        return occupied, objectives[:, np.newaxis]
 
     def rows_in(self, cells: Cells) -> Arrays:
         """Returns the `rows` in some cells, in any order."""

@@ -12,23 +12,26 @@ import pickle
 import random
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.changes import Changes
 from qdsweep.algorithms.own import part_of, takes_fields
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Domain, evaluated
+from qdsweep.domains.base import Domain, Evaluation, evaluated
 from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
 from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.archive import SEED, archive_digest
+from qdsweep.records.history import History
 
 ITERATIONS = 4
 # An iteration with more batches than this counts as endless.
@@ -67,7 +70,7 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> s
 
     The algorithm can be made, and its solutions have the right shapes. Two runs of a seed are
     equal. It resumes bit for bit from a pickle between and within iterations, with any state of
-    the process's generators. Results can be written.
+    the process's generators. Results can be written, and the history of the archive ends with it.
 
     Args:
         experiment: The experiment; a small batch suffices.
@@ -152,6 +155,7 @@ class _Check:
         _scramble()
         algorithm = between(self.make())
         trace: Trace = []
+        history = _History(algorithm, self)
         for iteration in range(1, ITERATIONS + 1):
             batch = 0
             while (candidates := self.ask(algorithm)) is not None:
@@ -162,16 +166,19 @@ class _Check:
                 trace.append((where, _digest(candidates.solutions)))
                 algorithm = between(algorithm)
                 if batch == 1:
-                    self._call("meanwhile", algorithm.meanwhile)
+                    self.call("meanwhile", algorithm.meanwhile)
                     algorithm = between(algorithm)
-                self.tell(algorithm, candidates, iteration, where)
+                evaluation = self.tell(algorithm, candidates, iteration, where)
+                history.told(algorithm, evaluation)
             algorithm = between(algorithm)
             trace.append((f"the archive after iteration {iteration}", self.digest(algorithm)))
+            history.end(algorithm, iteration)
+        history.compare(algorithm)
         return trace
 
     def ask(self, algorithm: Algorithm) -> Candidates | None:
         """Asks for a batch and checks it."""
-        candidates = self._call("ask", algorithm.ask)
+        candidates = self.call("ask", algorithm.ask)
         if candidates is None:
             return None
         solutions, dim = np.asarray(candidates.solutions), self.domain.solution_dim
@@ -187,7 +194,7 @@ class _Check:
 
     def tell(
         self, algorithm: Algorithm, candidates: Candidates, iteration: int, where: str
-    ) -> None:
+    ) -> Evaluation:
         n = len(candidates.solutions)
         sequence = np.random.SeedSequence(0, spawn_key=(1, iteration))
         seeds = sequence.generate_state(n).astype(np.uint32)
@@ -195,7 +202,7 @@ class _Check:
         size = getattr(self.domain, "context_dim", None)
         context = () if size is None else (np.zeros(size),)
         options = {"experience": True} if candidates.experience else {}
-        evaluation = self._call(
+        evaluation = self.call(
             "evaluate of the domain",
             lambda: evaluated(self.domain.evaluate(solutions, seeds.copy(), *context, **options)),
         )
@@ -204,17 +211,19 @@ class _Check:
             jacobian = self.domain.jacobian(solutions.copy())  # type: ignore[attr-defined]
         evaluation = evaluation._replace(jacobian=jacobian, tally=None)
         asked = candidates._replace(seeds=seeds)
-        self._call(f"tell, {where},", lambda: algorithm.tell(asked, evaluation))
+        self.call(f"tell, {where},", lambda: algorithm.tell(asked, evaluation))
+        told: Evaluation = evaluation
+        return told
 
     def digest(self, algorithm: Algorithm) -> str:
         """Checks metrics and archive, and returns the digest of the archive."""
-        metrics = self._call("metrics", algorithm.metrics)
+        metrics = self.call("metrics", algorithm.metrics)
         lacks = [name for name in ARCHIVE_METRICS if name not in metrics]
         if lacks:
             raise BadInput(
                 f"{self.name}: metrics lacks {', '.join(lacks)} (None marks an undefined value)"
             )
-        rows = self._call("archive.rows", algorithm.archive.rows)
+        rows = self.call("archive.rows", algorithm.archive.rows)
         self.keeps_seeds = SEED in rows
         lengths = {key: len(values) for key, values in rows.items()}
         lacks = [key for key in ("objective", "measures", "solution") if key not in rows]
@@ -223,7 +232,7 @@ class _Check:
                 f"{self.name}: archive.rows has {lengths}; it needs objective, measures and "
                 "solution, with one row per elite"
             )
-        about = self._call("archive.describe", algorithm.archive.describe)
+        about = self.call("archive.describe", algorithm.archive.describe)
         if not {"type", "cells", "dims"} <= set(about):
             raise BadInput(f"{self.name}: archive.describe lacks type, cells or dims: {about}")
         return archive_digest(rows)
@@ -245,11 +254,60 @@ class _Check:
         _scramble()
         return read
 
-    def _call(self, what: str, function: Callable[[], Any]) -> Any:
+    def call(self, what: str, function: Callable[[], Any]) -> Any:
         try:
             return function()
         except (Exception, SystemExit) as error:
             raise BadInput(f"{self.name}: {what} raised {raised(error)}") from error
+
+
+class _History:
+    """The history that a run would record.
+
+    Args:
+        algorithm: The algorithm, at its start.
+        check: Its check.
+    """
+
+    def __init__(self, algorithm: Algorithm, check: _Check) -> None:
+        self._check, self._changes = check, None
+        is_own = bool(check.experiment.algorithm.plugins)
+        archive = getattr(algorithm, "archive", None)  # `digest` names it if it is missing
+        if archive is not None and check.call("archive.cells_stay", lambda: archive.cells_stay):
+            self._changes = check.call("archive", lambda: Changes(archive, is_own=is_own))
+        self._rows: list[Any] = []
+
+    def told(self, algorithm: Algorithm, evaluation: Evaluation) -> None:
+        """Records the cells that a batch may have changed."""
+        changes = self._changes
+        if changes is not None:
+            told = partial(changes.told, algorithm.archive, evaluation.measures)
+            self._check.call("archive.cells_of", told)
+
+    def end(self, algorithm: Algorithm, iteration: int) -> None:
+        """Records the changes of an iteration."""
+        changes = self._changes
+        if changes is not None:
+            made = partial(changes.rows, algorithm.archive, iteration)
+            self._rows.append(self._check.call("archive.objectives", made))
+
+    def compare(self, algorithm: Algorithm) -> None:
+        """Compares the end of the history with the archive.
+
+        Raises:
+            BadInput: They differ.
+        """
+        if self._changes is None:
+            return
+        rows, elites = np.concatenate(self._rows), algorithm.archive.rows()
+        known = History(rows["iteration"], rows["index"], rows["objective"]).at(ITERATIONS)
+        pairs = zip(known, (elites["index"], elites["objective"]), strict=True)
+        if not all(np.array_equal(*pair) for pair in pairs):
+            raise BadInput(
+                f"{self._check.name}: the history of its archive ends with {len(known[0])} elites, "
+                f"and archive.rows has {len(elites['index'])}, or others. Usual causes: "
+                "archive.objectives or archive.cells differs from archive.rows"
+            )
 
 
 def _same(name: str, first: Trace, second: Trace, what: str, causes: str) -> None:

@@ -1,11 +1,14 @@
-"""Records the new elites of the result archive in each iteration."""
+"""Records the changes of the result archive in each iteration."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.algorithms.base import Cells
+from qdsweep.algorithms.changes import Changes
 from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import State
@@ -16,27 +19,32 @@ log = logging.getLogger("qdsweep")
 
 
 class Insertions:
-    """The insertions of a run. At its start, their file is cut to the reload file's iteration.
+    """The history of a run. At its start, the file is cut to the reload file's iteration.
 
     A truncated file is dropped, because the run does not need it.
 
     Args:
         out: The run's folder.
         state: The state from which the run resumes.
-        checksum: The value of `checksum` when the state was saved; None if it is unknown.
+        header: The header of its reload file, with what `described` was then; empty for a new run.
+        is_own: Whether a part of the algorithm is the user's.
     """
 
-    def __init__(self, out: RunDir, state: State, checksum: str | None = None) -> None:
+    def __init__(
+        self, out: RunDir, state: State, header: Mapping[str, Any], *, is_own: bool
+    ) -> None:
         self._file = HistoryFile(out.state)
         self._archive = state.algorithm.archive
-        self._touched: list[NDArray[np.int64]] = []
         if not self._archive.cells_stay:
             return
+        self._changes = Changes(self._archive, is_own=is_own)
+        # An earlier release did not record cells that have become empty.
+        self._has_removals = is_own and (not state.iterations or bool(header.get("removals")))
         try:
             rows = self._file.read()
             if rows is None and state.iterations:
                 return  # the run was started by an older release, so earlier insertions are lost
-            self._resume(np.empty(0, ROW) if rows is None else rows, state, checksum)
+            self._resume(np.empty(0, ROW) if rows is None else rows, state, header.get("history"))
         except (BadInput, ValueError, IndexError) as error:
             log.warning(
                 "%s is truncated (%s): the run resumes without it. Figures cannot show how its "
@@ -52,15 +60,13 @@ class Insertions:
         rows = until(rows, state.iterations)
         if checksum not in (None, checksum_of(rows)):
             raise ValueError("its checksum differs")
-        self._best = np.full(self._archive.cells or 0, np.nan)
-        self._best[rows["index"]] = rows["objective"]  # in order, so the last one stays
-        cells, objective = self._archive.objectives(np.arange(len(self._best)))
-        self._touched = [cells[objective != self._best[cells]]]
+        best = np.full(self._archive.cells or 0, np.nan)
+        best[rows["index"]] = rows["objective"]  # in order, so the last one stays
+        differing = self._changes.resume(self._archive, best, state.current.elites)
         # In a reload file of an iteration's second batch, the elites of the first one are new.
-        pending = state.pending
-        is_later = pending is not None and state.asked > len(pending.batch.solutions)
-        if len(self._touched[0]) and not is_later:
-            raise ValueError(f"{len(self._touched[0])} elites are not in it")
+        is_complete = self._has_removals or not self._changes.is_own
+        if len(differing) and is_complete and not state.told_evaluations:
+            raise ValueError(f"{len(differing)} elites are not in it")
         self._file.begin(rows)
 
     def told(self, measures: Floats) -> None:
@@ -70,25 +76,24 @@ class Insertions:
             measures: ``(n, m)`` measures of the batch that the algorithm has just received.
         """
         if self._file.is_open:
-            self._touched.append(self._archive.cells_of(measures))
+            self._changes.told(self._archive, measures)
 
     def add(self, iteration: int) -> None:
-        """Records the last insertion of an iteration in each cell."""
-        if not self._file.is_open:
-            return
-        cells = np.unique(np.concatenate(self._touched))
-        self._touched = []
-        cells, objective = self._archive.objectives(cells)
-        new = objective != self._best[cells]
-        rows = np.empty(np.count_nonzero(new), ROW)
-        rows["iteration"], rows["index"], rows["objective"] = iteration, cells[new], objective[new]
-        self._best[rows["index"]] = rows["objective"]
-        self._file.append(rows)
+        """Records the changes of an iteration, one for each cell."""
+        if self._file.is_open:
+            self._file.append(self._changes.rows(self._archive, iteration))
+
+    def before(self, state: State) -> tuple[Cells, Floats] | None:
+        """Returns the elites that the current iteration has changed so far, for a reload file."""
+        if not self._file.is_open or not state.told_evaluations:
+            return None
+        return self._changes.before(self._archive)
 
     @property
-    def checksum(self) -> str | None:
-        """The checksum of the records, for a reload file; None if there are no records."""
-        return self._file.checksum
+    def described(self) -> dict[str, Any]:
+        """What the header of a reload file needs, so that a run can resume with the history."""
+        removals = {"removals": True} if self._file.is_open and self._has_removals else {}
+        return {"history": self._file.checksum, **removals}
 
     def flush(self, *, durable: bool = False) -> None:
         """Passes all rows to the system, and on demand waits until the disk has them."""
@@ -100,4 +105,5 @@ class Insertions:
 
     def finish(self) -> None:
         """Writes history.npz."""
-        self._file.finish()
+        if self._file.is_open:
+            self._file.finish(has_removals=self._has_removals)

@@ -129,7 +129,8 @@ def compute(
     with stop.interruptible():
         engine = make_engine(cluster, experiment, domain, run.path, helpers, of_workers)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
-    history = Insertions(run, state, saved.header.get("history") if saved else None)
+    is_own = bool(experiment.algorithm.plugins)
+    history = Insertions(run, state, saved.header if saved else {}, is_own=is_own)
     recorder = Recorder(
         experiment,
         domain,
@@ -297,9 +298,10 @@ class Recorder:
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush(durable=True)
+        state.current.elites = self.history.before(state)
         header = {
             "metrics": self.metrics.fingerprint,
-            "history": self.history.checksum,
+            **self.history.described,
             "domain": describe_domain(self.domain),
         }
         self.saved = reload.save(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.algorithms.base import Algorithm
+from qdsweep.algorithms.base import Algorithm, Cells
 from qdsweep.domains.base import Evaluation, Floats, Record, Seeds
 from qdsweep.engines.base import Batch
 from qdsweep.metrics import PHASES
@@ -108,11 +108,13 @@ class Current:
         seconds: Time by phase and for compilation [s].
         steps: Environment steps of its batches that the algorithm was told; None if unknown.
         failures: Evaluations of these batches that failed and were scored.
+        elites: What the history needs of the elites that it has changed, see `Changes.before`.
     """
 
     seconds: dict[str, float] = field(default_factory=no_seconds)
     steps: int | None = 0
     failures: int = 0
+    elites: tuple[Cells, Floats] | None = None
 
 
 @dataclass

@@ -1,4 +1,9 @@
-"""history.npz: every insertion into a run's archive, so that any earlier archive is known."""
+"""history.npz: every change of an elite of a run, so that any earlier archive is known.
+
+A row is an insertion into a cell, or has no objective (NaN) if the cell has become empty. Only an
+algorithm with code of the user empties cells. Its file has a further array, `removals`. Earlier
+releases recorded neither removals nor elites that changed where no new solution was.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -7,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.files import Appended, atomic, read_arrays
+from qdsweep.files import Appended, atomic, damaged, read_arrays
 from qdsweep.records.paths import RunFiles, StateDir
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
 _NAMES = ("iteration", "index", "objective")
+_REMOVALS = "removals"
 _REMEDY = (
     "remove it; figures of how archives filled then leave this run out, and where its archive.npz "
     "is of a release without seeds of elites, these can no longer be found"
@@ -20,24 +26,40 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class History:
-    """Every insertion into a run's result archive, in order.
+    """Every change of a run's result archive, in order.
 
     Attributes:
         iteration: ``(k,)`` the iteration of each, from 1.
         index: ``(k,)`` the cell.
-        objective: ``(k,)`` the objective of the new elite.
+        objective: ``(k,)`` the objective of the new elite; NaN if the cell is empty from then on.
+        has_removals: Whether cells that became empty were recorded.
     """
 
     iteration: NDArray[np.int32]
     index: NDArray[np.int64]
     objective: NDArray[np.float64]
+    has_removals: bool = True
 
     def at(self, iteration: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Returns the occupied cells, sorted, and their objectives after an iteration."""
         end = int(np.searchsorted(self.iteration, iteration, side="right"))
-        # The last insertion of a cell is the first one from behind.
+        # The last change of a cell is the first one from behind.
         cells, last = np.unique(self.index[:end][::-1], return_index=True)
-        return cells, self.objective[:end][::-1][last]
+        objective = self.objective[:end][::-1][last]
+        is_filled = ~np.isnan(objective)
+        return cells[is_filled], objective[is_filled]
+
+    def is_approximate(self, algorithm: Any) -> bool:
+        """Returns whether earlier archives may have lacked some of their elites, or had others.
+
+        Args:
+            algorithm: `algorithm` of the run's config.yaml. The archive of most algorithms only
+                changes where new solutions are better, but the user's code may do anything.
+        """
+        if self.has_removals or not isinstance(algorithm, dict):
+            return False
+        parts = [algorithm, algorithm.get("archive"), algorithm.get("scheduler")]
+        return any(isinstance(part, dict) and ":" in str(part.get("type")) for part in parts)
 
 
 def until(rows: NDArray[Any], iteration: int) -> NDArray[Any]:
@@ -54,7 +76,7 @@ def read_history(files: RunFiles) -> History | None:
     """Reads `history.npz` of a run.
 
     Returns:
-        The insertions; None for an archive without cells that stay, and for runs of older
+        The changes; None for an archive without cells that stay, and for runs of older
         releases.
 
     Raises:
@@ -62,8 +84,12 @@ def read_history(files: RunFiles) -> History | None:
     """
     if not files.history.exists():
         return None
-    arrays = read_arrays(files.history, *_NAMES, remedy=_REMEDY)
-    return History(arrays["iteration"], arrays["index"].astype(np.int64), arrays["objective"])
+    arrays = read_arrays(files.history, remedy=_REMEDY)
+    try:
+        columns = arrays["iteration"], arrays["index"].astype(np.int64), arrays["objective"]
+    except KeyError as error:
+        raise damaged(files.history, error, _REMEDY) from error
+    return History(*columns, _REMOVALS in arrays)
 
 
 class HistoryFile:
@@ -128,15 +154,22 @@ class HistoryFile:
         if self._file is not None:
             self._file.close()
 
-    def finish(self) -> None:
-        """Writes history.npz, which takes the other file's place."""
+    def finish(self, *, has_removals: bool) -> None:
+        """Writes history.npz, which takes the other file's place.
+
+        Args:
+            has_removals: Whether cells that have become empty are in it.
+        """
         if self._file is None:
             return
         self._file.close()
         rows = self.read()
         assert rows is not None, "it was just written"
+        arrays = {name: rows[name] for name in _NAMES}
+        if has_removals:
+            arrays[_REMOVALS] = np.array(True)
         with atomic(self._final) as file:
-            np.savez_compressed(file, **{name: rows[name] for name in _NAMES})  # type: ignore[arg-type]
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         self._path.unlink(missing_ok=True)
         self._file = None
 

@@ -1,12 +1,16 @@
 """The packed data of the page give the archive of every iteration."""
 
+import contextlib
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from exploring import unpack
-from in_process import compute_run
+from in_process import compute_run, forget_plugins
 from inventing import make_run
+from own_parts import LOSING
 from refusals import names_all
 from results import forget_sums
 from support import TINY
@@ -20,12 +24,21 @@ CHANGES = {
     "grid": {},
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
     "two batches an iteration": {"algorithm": "cma_maega", "batch_size": 4},
+    "elites leave their cells": {"algorithm": {"type": "losing:Again"}},
 }
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
+    (folder / "config/plugins").mkdir(parents=True)
+    (folder / "config/plugins/losing.py").write_text(LOSING)
+    with contextlib.chdir(folder):
+        yield _computed(folder)
+    forget_plugins()
+
+
+def _computed(folder):
     return {
         name: load(compute_run({**TINY, **change}, folder / f"run{place}"))
         for place, (name, change) in enumerate(CHANGES.items())
@@ -42,13 +55,24 @@ def archive_at(run, iteration):
 def test_the_packed_run_has_the_archive_of_every_iteration(runs, name):
     run = runs[name]
     packed = unpack(pack(run))
-    assert packed.exact
+    assert packed.exact and not packed.is_approximate
     assert packed.evaluations.tolist() == run.metrics["evaluations"].tolist()
     for iteration in range(len(packed.evaluations) + 1):
         assert packed.at(iteration) == archive_at(run, iteration)
     order = np.argsort(run.arrays["index"])
     np.testing.assert_array_equal(packed.final, run.arrays["index"][order])
     np.testing.assert_array_equal(packed.measures, run.arrays["measures"][order].astype("<f4"))
+
+
+def test_the_history_of_an_earlier_release_may_be_approximate(runs, tmp_path):
+    """Where elites may leave their cells, if the file does not say that it has removals."""
+    for name, run in runs.items():
+        copied = Run(Path(shutil.copytree(run.path, tmp_path / run.path.name)))
+        forget_sums(copied.path)
+        with np.load(copied.files.history) as arrays:
+            former = {key: arrays[key] for key in arrays if key != "removals"}
+        np.savez(copied.files.history, **former)
+        assert unpack(pack(copied)).is_approximate == (name == "elites leave their cells")
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,21 @@ import pytest
 from given import changed_plan
 from in_process import compute_sweep
 from looks import SWEEP, data_of, runs_of, texts
+from own_parts import LOSING
 from refusals import names_all
+from results import forget_sums
 from support import TINY
 
 from qdsweep.analysis.explore.page import embedded
-from qdsweep.analysis.figures.archive_profile import reported_run
+from qdsweep.analysis.figures.animations import Evolution
+from qdsweep.analysis.figures.archive_profile import archive_profiles, objectives_of, reported_run
 from qdsweep.analysis.figures.archives import heatmaps, run_figure, run_pictures
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.report import thumbnails
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.experiment.load import load
+from qdsweep.records.history import ROW, read_history
 
 
 def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
@@ -57,6 +61,31 @@ def test_a_cvt_archive_is_known_earlier_too(tmp_path):
     run = reported_run(runs_of(sweep), data.with_results.iloc[0])
     assert len(run.archive) == early["num_elites"]
     assert float(run.archive.stats.qd_score) == pytest.approx(early["qd_score"])
+
+
+def test_elites_that_left_their_cells_are_not_in_an_earlier_archive(plugins, tmp_path):
+    """Without the mark of this in its file, as of an earlier release, figures say so."""
+    plugins("losing", LOSING)
+    keys = {**TINY, "algorithm": {"type": "losing:Again"}}
+    data = data_of(compute_sweep(tmp_path / "results", keys, "::: seed 1 ::: iterations 3 9"))
+    early, late = (row for _, row in data.with_results.iterrows())
+    run = reported_run(data.runs_dir, early)
+    history = read_history(run.files)
+    assert np.isnan(history.objective[history.iteration <= 3]).any()
+    assert len(objectives_of(run)) == early["num_elites"]
+    assert len(run.archive) == early["num_elites"] and not run.is_approximate
+    assert float(run.archive.stats.qd_score) == pytest.approx(early["qd_score"])
+    filling = Evolution("any", run, history, 9, np.arange(144).reshape(12, 12), None)
+    for iteration, row in ((3, early), (9, late)):
+        assert np.isfinite(filling.picture(iteration)).sum() == row["num_elites"]
+    for figure in (heatmaps, archive_profiles):
+        assert "approximate" not in figure(data).caption
+    columns = {name: getattr(history, name) for name in ROW.names}
+    forget_sums(tmp_path)
+    np.savez(run.files.history, **columns)
+    for figure in (heatmaps, archive_profiles):
+        names_all(figure(data).caption, "1 run", "approximate")
+    assert reported_run(data.runs_dir, early).is_approximate
 
 
 def test_without_a_history_the_figure_says_so(sweep, snapshot):

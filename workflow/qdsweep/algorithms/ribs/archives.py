@@ -28,7 +28,7 @@ from ribs.archives import (
     SlidingBoundariesArchive,
 )
 
-from qdsweep.algorithms.base import Archive, Arrays, Cells, Fields
+from qdsweep.algorithms.base import SEED, Archive, Arrays, Cells, Fields
 from qdsweep.algorithms.own import call_own, what_is_given
 from qdsweep.algorithms.ribs import internals
 from qdsweep.config import archives as config
@@ -283,8 +283,12 @@ KINDS = {
     "proximity": Kind(ProximityArchive, _proximity, _proximity_again),
     "dns": Kind(DNSArchive, _dns, _dns_again),
 }
-# The methods that return the rows of the archive's store, which can be read there at less cost.
 _DATA = [kind.ribs.data for kind in KINDS.values()]
+
+
+def _is_in_store(archive: Any) -> bool:
+    """Returns whether `data` of an archive returns the rows of its store."""
+    return getattr(type(archive), "data", None) in _DATA
 
 
 def kind_of(archive: ArchiveBase) -> str | None:
@@ -470,9 +474,8 @@ class ResultArchive(Archive):
         self._offset = qd_score_offset
         facts = ARCHIVES[self._name]
         self.cells = None if facts.cells is None else int(archive.cells)
-        # A class that overrides `add` may change cells without a new solution.
-        inserts = type(archive).add is KINDS[self._name].ribs.add
-        self.cells_stay = facts.cells in FIXED and inserts
+        # A class that overrides `data` may have its elites elsewhere.
+        self.cells_stay = facts.cells in FIXED and _is_in_store(archive)
 
     def rows(self) -> Arrays:
         """Returns the elites, sorted by cell, or by the bytes of the solution without cells."""
@@ -500,6 +503,17 @@ class ResultArchive(Archive):
     def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
         """Returns the occupied cells among these, and the objective of the elite in each."""
         return internals.objectives(self.ribs_archive, cells)
+
+    @property
+    def replaces_ties(self) -> bool:  # type: ignore[override]
+        """Whether the archive has thresholds, which may be below the objective of an elite."""
+        return bool(getattr(self.ribs_archive, "threshold_min", -np.inf) > -np.inf)
+
+    def marks(self, cells: Cells) -> tuple[Cells, Floats]:
+        """Returns the occupied cells among these; objective, measures and seed of their elites."""
+        known = self.ribs_archive.field_list
+        names = [name for name in ("objective", "measures", SEED) if name in known]
+        return internals.marks(self.ribs_archive, cells, names)
 
     def rows_in(self, cells: Cells) -> Arrays:
         """Returns the `rows` in some cells, in any order."""
@@ -534,7 +548,7 @@ class ResultArchive(Archive):
     def _every_objective(self) -> Floats:
         """Returns the objective ``(n,)`` of each elite, in the order of `rows`."""
         archive = self.ribs_archive
-        if getattr(type(archive), "data", None) in _DATA:
+        if _is_in_store(archive):
             return internals.every_objective(archive, indexed=self.cells is not None)
         try:
             return self.rows()["objective"]

@@ -118,6 +118,15 @@ def objectives(
     return cells[occupied], data["objective"][occupied]
 
 
+def marks(
+    archive: ArchiveBase, cells: NDArray[np.int64], names: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns the occupied cells among these, and the fields of each elite as ``(n, k)`` floats."""
+    occupied, data = archive._store.retrieve(cells, fields=names)
+    columns = np.column_stack([data[name].astype(np.float64) for name in names])
+    return cells[occupied], columns[occupied]
+
+
 def elites_in(archive: ArchiveBase, cells: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Returns the elites in some cells, as `data` of the archive."""
     occupied, data = archive._store.retrieve(cells)

@@ -3,11 +3,12 @@
 A packed run is compressed by zlib. It has little-endian columns. The bytes of each column are
 regrouped (all first bytes, then all second ones, ...), which compresses far better:
 
-    sizes (5,): uint32, the numbers of frames, insertions, elites and measures; whether it is exact
+    sizes (5,): uint32, the numbers of frames, insertions, elites and measures; then 1 if every
+        iteration is a frame, and 2 more if earlier archives are approximate
     evaluations (frames,): uint32, after each frame: an iteration, or several where it is thinned
     count (frames,): uint32, insertions in each frame
     cell (insertions,): uint32, ascending within a frame, as differences modulo 2**32
-    objective (insertions,): float32
+    objective (insertions,): float32, NaN where a cell became empty
     occupied (elites,): uint32, the cells of the final elites, as differences
     values (measures, elites): float32, the measures of the final elites
 """
@@ -152,6 +153,7 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
         BadInput: A file is missing or damaged.
     """
     history, evaluations = _insertions(run)
+    is_approximate = history.is_approximate(run.config.get("algorithm"))
     if after:
         known = np.searchsorted(evaluations, after, side="right")
         first = np.searchsorted(history.iteration, known, side="right")
@@ -167,14 +169,19 @@ def pack(run: Run, after: int = 0, budget: float = BUDGET) -> bytes:
         if frames is not None:  # they are closest together at the start, where most happens
             share = np.linspace(1 / frames, 1, frames) ** 1.5
             ends = np.unique(np.ceil(iterations * share).astype(int))
-        packed = zlib.compress(b"".join(_columns(history, evaluations, ends, elites)), 1)
+        flags = (len(ends) == iterations) + 2 * is_approximate
+        packed = zlib.compress(b"".join(_columns(history, evaluations, ends, elites, flags)), 1)
         if len(packed) <= budget:
             break
     return packed
 
 
 def _columns(
-    history: History, evaluations: NDArray[Any], ends: NDArray[Any], elites: list[NDArray[Any]]
+    history: History,
+    evaluations: NDArray[Any],
+    ends: NDArray[Any],
+    elites: list[NDArray[Any]],
+    flags: int,
 ) -> Iterator[bytes]:
     """Yields header and columns; `ends` are the iterations that end frames."""
     frame = np.searchsorted(ends, history.iteration)
@@ -183,8 +190,7 @@ def _columns(
     kept = order[np.append(~same, True)] if len(order) else order
     cells, measures = elites
     rows = np.argsort(cells)
-    is_exact = len(ends) == len(evaluations)
-    sizes = [len(ends), len(kept), len(cells), measures.shape[1], is_exact]
+    sizes = [len(ends), len(kept), len(cells), measures.shape[1], flags]
     yield np.array(sizes, "<u4").tobytes()
     yield _regrouped(evaluations[ends - 1].astype("<u4"))
     yield _regrouped(np.bincount(frame[kept], minlength=len(ends)).astype("<u4"))

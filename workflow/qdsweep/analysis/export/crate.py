@@ -116,8 +116,9 @@ FILES
                           objective (n,), measures (n, m), solution (n, d) float64
                           further fields of the domain
                           centroids or boundaries of the cells where they are not a grid
-  runs/ID/history.npz   every insertion into the archive: iteration, index (cell), objective (where
-                          cells stay where they are)
+  runs/ID/history.npz   every change of the archive: iteration, index (cell), objective (NaN where
+                          the cell became empty), if cells stay where they are. Only a file with
+                          `removals` has all changes that the user's own algorithm makes
   runs/ID/summary.json  final metrics, geometry of the archive, versions, seconds of each phase,
                           archive_digest: the SHA-256 over index, objective, measures and solution
                           of the rows. Equal digests mean equal results, bit for bit

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.figures.archive_profile import approximate_text
 from qdsweep.analysis.figures.archives import key_text, score_text
 from qdsweep.analysis.figures.figure import (
     Drawn,
@@ -282,6 +283,9 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
         " (rounded up) and all of its iterations, each iteration once. Colour: objective, in one"
         f" scale. Grey: no elite.{key_text(tables)}"
         f" The animation of a run has up to {FRAMES} such moments.{about}"
+    )
+    caption += approximate_text(
+        filling.history.is_approximate(filling.run.config.get("algorithm")) for filling in shown
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."

@@ -38,6 +38,11 @@ class EarlierRun(Run):
     history: History
     iteration: int
 
+    @property
+    def is_approximate(self) -> bool:
+        """Whether that archive may have lacked some of these elites, or had others."""
+        return self.history.is_approximate(self.config.get("algorithm"))
+
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """index, objective, measures (of the cells' middles), and the centroids if it has some."""
@@ -88,13 +93,26 @@ def moment_text(row: "pd.Series", run: Run) -> str:
 
 
 def beyond_text(shown: Iterable[tuple["pd.Series", Run]]) -> str:
-    """Returns a warning if an archive shown comes from beyond its row's budget."""
-    further = sum(_is_beyond(row, run) for row, run in shown)
+    """Returns a warning if an archive shown comes from beyond its row's budget, or is not exact."""
+    runs = list(shown)
+    further = sum(_is_beyond(row, run) for row, run in runs)
+    text = approximate_text(isinstance(run, EarlierRun) and run.is_approximate for _, run in runs)
     if not further:
-        return ""
+        return text
     return (
         f" {further} of these runs {'has' if further == 1 else 'have'} a larger budget than the"
-        " table. Only the final archive is stored, so that archive is shown."
+        f" table. Only the final archive is stored, so that archive is shown.{text}"
+    )
+
+
+def approximate_text(flags: Iterable[bool]) -> str:
+    """Returns a warning if some histories are approximate."""
+    count = sum(flags)
+    if not count:
+        return ""
+    return (
+        f" The earlier archives of {plural(count, 'run')} are approximate: an earlier version of"
+        " qdsweep did not record elites that left their cells or got worse."
     )
 
 

@@ -50,10 +50,27 @@ const joined = (first, second) => {
   return both;
 };
 
-// All insertions into an archive. `holder` has the insertion that each cell holds at the current time, or -1.
+// Numbers and their sum, which is always computed from two parts: differences lose digits beside a huge number.
+class Sum {
+  constructor(count) {
+    this.first = 1;
+    while (this.first < count) this.first *= 2;
+    this.parts = new Float64Array(2 * this.first);
+  }
+  set(place, value) {
+    const { parts } = this;
+    let node = this.first + place;
+    parts[node] = value;
+    for (node >>= 1; node; node >>= 1) parts[node] = parts[2 * node] + parts[2 * node + 1];
+  }
+  get total() { return this.parts[1]; }
+}
+
+// All changes of an archive. `holder` has the insertion that each cell holds at the current time, or -1. A cell
+// without an objective (NaN) became empty.
 class Archive {
   constructor(about, space, buffer) {
-    Object.assign(this, { space, exact: true, end: 0, frame: 0, objective: new Float32Array(0) });
+    Object.assign(this, { space, exact: true, isApproximate: false, end: 0, frame: 0, objective: new Float32Array(0) });
     Object.assign(this, { evaluations: new Uint32Array(0), ends: new Uint32Array(0), cell: new Uint32Array(0) });
     this.holder = new Int32Array(space.cells).fill(-1);
     this.add(about, buffer);
@@ -71,8 +88,9 @@ class Archive {
       for (let i = 1; i < values.length; i++) values[i] += values[i - 1];
       return values;
     };
-    const [frames, insertions, elites, measures, exact] = new Uint32Array(buffer, 0, 5);
-    this.exact &&= exact === 1;
+    const [frames, insertions, elites, measures, flags] = new Uint32Array(buffer, 0, 5);
+    this.exact &&= (flags & 1) === 1;
+    this.isApproximate ||= (flags & 2) === 2;
     this.evaluations = joined(this.evaluations, column(Uint32Array, frames));
     const before = this.cell.length, ends = summed(column(Uint32Array, frames));
     this.ends = joined(this.ends, ends.map((end) => before + end));
@@ -84,17 +102,18 @@ class Archive {
     this.curves = this.follow();
   }
   follow() {  // the metrics after each frame
-    const held = new Float64Array(this.space.cells).fill(NaN);
+    const isFilled = new Uint8Array(this.space.cells), scores = new Sum(this.space.cells);
     const curves = { "QD score": [], "Coverage [%]": [], "Best objective so far": [] };
-    let sum = 0, filled = 0, best = -Infinity, i = 0;
+    let filled = 0, best = -Infinity, i = 0;
     for (const end of this.ends) {
       for (; i < end; i++) {
-        const cell = this.cell[i], value = this.objective[i];
-        if (Number.isNaN(held[cell])) { filled++; sum += value - this.space.offset; } else sum += value - held[cell];
-        held[cell] = value;
-        best = Math.max(best, value);
+        const cell = this.cell[i], value = this.objective[i], isElite = !Number.isNaN(value);
+        filled += isElite - isFilled[cell];
+        isFilled[cell] = isElite;
+        scores.set(cell, isElite ? value - this.space.offset : 0);
+        if (isElite) best = Math.max(best, value);
       }
-      curves["QD score"].push(sum);
+      curves["QD score"].push(scores.total);
       curves["Coverage [%]"].push((100 * filled) / this.space.cells);
       curves["Best objective so far"].push(best);
     }
@@ -104,15 +123,16 @@ class Archive {
     this.frame = after(this.evaluations, evaluations);
     const end = this.frame ? this.ends[this.frame - 1] : 0;
     if (end < this.end) { this.holder.fill(-1); this.end = 0; }
-    for (; this.end < end; this.end++) this.holder[this.cell[this.end]] = this.end;
+    for (; this.end < end; this.end++) this.holder[this.cell[this.end]] = this.isEmptied(this.end) ? -1 : this.end;
   }
+  isEmptied(change) { return Number.isNaN(this.objective[change]); }
   value(cell) {
     const insertion = this.holder[cell] ?? -1;
     return insertion < 0 ? null : this.objective[insertion];
   }
   when(insertion) { return this.evaluations[after(this.ends, insertion)]; }
   isFinal(cell) { return this.holder[cell] === this.cell.lastIndexOf(cell); }
-  history(cell) {
+  history(cell) {  // the times and objectives of its elites; NaN where it became empty
     const steps = [];
     for (let i = this.cell.indexOf(cell); i >= 0; i = this.cell.indexOf(cell, i + 1)) {
       steps.push([this.when(i), this.objective[i]]);

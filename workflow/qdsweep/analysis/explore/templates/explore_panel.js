@@ -20,7 +20,7 @@ async function choose(archive, cell, isAsked = true) {
   side.replaceChildren(make("h2", { textContent: archive.label }), make("p", { className: "cell", textContent: describeCell(space, cell) }),
     then, screen, facts, seeds, ...(bottom.hidden ? [] : [make("h3", { textContent: "This cell over time" }), story]), values);
   redraw("cell");
-  if (last < 0) { screen.append(note("This cell is empty.")); return; }
+  if (last < 0 || archive.isEmptied(last)) { screen.append(note("This cell is empty.")); return; }
   const addMeasures = (values) => space.measures.forEach((name, m) => { fact(name, number(values[m], 4)); });
   fact("objective", number(archive.objective[last], 6));
   if (measures) addMeasures(measures);
@@ -205,18 +205,22 @@ function drawHistory() {
   const [c, width] = fit(story, 92), runs = shown().map((other) => [other, panel.histories.get(other.place) ?? []]).filter(([, steps]) => steps.length);
   c.fillStyle = style("--soft"); c.textBaseline = "middle"; c.textAlign = "left";
   if (!runs.length) { c.fillText("No run has an elite here.", 8, 20); return; }
-  const values = runs.flatMap(([, steps]) => steps.map((step) => step[1])), most = longest();
+  const values = runs.flatMap(([, steps]) => steps.map((step) => step[1]).filter((v) => !Number.isNaN(v))), most = longest();
   const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
   const x = (evaluations) => 44 + (evaluations / most) * (width - 54), y = (v) => 8 + (high > low ? 1 - (v - low) / (high - low) : 0.5) * 68;
   c.textAlign = "right";
   for (const v of new Set([low, high])) c.fillText(number(v, 3), 38, y(v));
   for (const [other, steps] of runs) {
-    const isChosen = other.place === state.run, points = steps.flatMap(([when, v], i) => [...(i ? [[x(when), y(steps[i - 1][1])]] : []), [x(when), y(v)]]);
+    const isChosen = other.place === state.run, ends = [...steps.slice(1).map(([when]) => when), most];
     Object.assign(c, { strokeStyle: lineColor(other), fillStyle: lineColor(other), globalAlpha: isChosen ? 1 : 0.45, lineWidth: isChosen ? 2 : 1.3 });
     c.setLineDash(DASHES[other.dash]);
-    line(c, ...points, [x(most), y(steps.at(-1)[1])]);
+    let points = [];
+    for (const [i, [when, v]] of [...steps, [most, NaN]].entries()) {  // a line for each time without a gap
+      if (!Number.isNaN(v)) points.push([x(when), y(v)], [x(ends[i]), y(v)]);
+      else { if (points.length) line(c, ...points); points = []; }
+    }
     c.setLineDash([]);
-    if (steps.length < 60) for (const [when, v] of steps) { circle(c, x(when), y(v), 2.4); c.fill(); }
+    if (steps.length < 60) for (const [when, v] of steps) if (!Number.isNaN(v)) { circle(c, x(when), y(v), 2.4); c.fill(); }
   }
   c.globalAlpha = 1; c.strokeStyle = style("--ink"); c.lineWidth = 1;
   line(c, [x(state.time), 2], [x(state.time), 84]);
@@ -327,7 +331,9 @@ async function read() {  // the index, and what the page does not have of its ru
   archives = answers.filter(isArchive);
   const thinned = archives.filter((archive) => !archive.exact).map(({ label, evaluations }) =>
     `${label}: the history is long, so it is shown at ${evaluations.length} times.`);
-  notes.replaceChildren(...[...index.notes, ...answers.filter((answer) => !isArchive(answer)), ...thinned].map(note));
+  const approximate = archives.filter((archive) => archive.isApproximate).map(({ label }) =>
+    `${label}: an earlier version of qdsweep recorded the history, so earlier archives are approximate.`);
+  notes.replaceChildren(...[...index.notes, ...answers.filter((answer) => !isArchive(answer)), ...thinned, ...approximate].map(note));
   return known.length === spaces.length && spaces.every((space, i) => space === known[i]);
 }
 // Runs that are not finished are followed. The page asks again after ten times the time of the answer.
