@@ -100,13 +100,13 @@ def test_an_elite_of_the_same_objective_has_a_row(tmp_path, change):
 
 
 def test_an_earlier_release_s_history_of_own_code_is_approximate(tmp_path):
-    """It lacks the further array. It goes on when its run does, and stays approximate."""
+    """It lacks the further array. A resumed run extends it, and it stays approximate."""
     own, out = OWN["elites are evaluated again"], tmp_path / "out"
     run(out, 6, own)
     config = compose(str(out / "config.yaml")).model_dump(mode="json")
     history = read_history(RunDir(out))
     assert not history.is_approximate(config["algorithm"])
-    # Without the rows that earlier releases lacked, and with a checksum of theirs.
+    # Without the rows that earlier releases lacked, and with their checksum.
     kept = ~np.isnan(history.objective)
     former = History(*(getattr(history, name)[kept] for name in ROW.names), has_removals=False)
     assert former.is_approximate(config["algorithm"])

@@ -112,7 +112,7 @@ class Archive(ABC):
         """
 
     def marks(self, cells: Cells) -> tuple[Cells, Floats]:
-        """Returns what tells elites apart: the occupied cells among these, and k numbers of each.
+        """Returns the occupied cells among these, and k numbers that distinguish their elites.
 
         Args:
             cells: ``(n,)`` cells.

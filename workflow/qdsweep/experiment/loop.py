@@ -57,7 +57,7 @@ def compiled() -> float:
 
 log = logging.getLogger("qdsweep")
 
-# So many evaluations in a row without an environment step end a run whose budget is in steps.
+# A run whose budget is in steps ends after this many evaluations in a row without a step.
 IDLE = 1000
 
 

@@ -106,7 +106,7 @@ class Current:
 
     Attributes:
         seconds: Time by phase and for compilation [s].
-        steps: Environment steps of its batches that the algorithm was told; None if unknown.
+        steps: Environment steps of its batches that the algorithm has received; None if unknown.
         failures: Evaluations of these batches that failed and were scored.
         elites: What the history needs of the elites that it has changed, see `Changes.before`.
     """
@@ -159,7 +159,7 @@ class State:
 
     @property
     def told_evaluations(self) -> int:
-        """Evaluations of the current iteration that the algorithm was told."""
+        """Evaluations of the current iteration that the algorithm has received."""
         return self.asked - (0 if self.pending is None else len(self.pending.done))
 
     def end_iteration(self) -> dict[str, float]:
