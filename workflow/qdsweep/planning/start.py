@@ -278,7 +278,7 @@ class Start:
 
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
-        """The fingerprint in the folder of each run that has begun; empty where it is unknown."""
+        """The fingerprint in the folder of each run that has started; empty where it is unknown."""
         known = {run: status.fingerprint for run, status in self.finished.items()}
         folder = str(self.results.runs)
         for run in self.runs:  # Paths take ten times as long
