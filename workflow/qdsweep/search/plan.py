@@ -311,6 +311,14 @@ def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
     return reasons
 
 
+def _is_of(marker: Mapping[str, Any], candidate: Candidate) -> bool:
+    """Returns whether a marker has the values and runs of a candidate; .nan equals itself."""
+    known, values = marker["values"], candidate.values
+    return marker["runs"] == candidate.runs and (
+        known == values or json.dumps(known, sort_keys=True) == json.dumps(values, sort_keys=True)
+    )
+
+
 def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Results) -> str:
     """Returns the reason why a marker must be rebuilt; empty if it is valid.
 
@@ -323,7 +331,7 @@ def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Result
         marker = read_sealed(path)
     except BadInput:
         return _EDITED
-    if candidate is not None and (marker["values"], marker["runs"]) != candidate:
+    if candidate is not None and not _is_of(marker, candidate):
         return "the sweep now has other values, seeds or code"
     run = results.run(str(marker["run"]))
     budget = {str(marker["unit"]): int(marker["budget"])}
