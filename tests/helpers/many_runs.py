@@ -14,11 +14,11 @@ from pathlib import Path
 from support import TINY, snakemake, write_yaml
 
 from qdsweep.analysis.stages import STAGES
-from qdsweep.config.experiment import Experiment
 from qdsweep.planning.start import plan_data, read_sweep, sweep_of
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import digest, write_plan
 from qdsweep.records.results import write_config
+from qdsweep.sweep.runs import Sweep
 
 EXPERIMENT = {**TINY, "algorithm": "map_elites"}
 SIGMAS = 100
@@ -53,7 +53,7 @@ def finish_runs(folder: Path, seeds: int) -> list[str]:
     model, *others = sweep.runs
     for count, run in enumerate(others, 1):
         anew = count % NAMES == 0
-        _copy(folder, model, run, sweep.runs[run], anew=anew)
+        _copy(folder, model, run, sweep, anew=anew)
         model = run if anew else model
     plan = plan_data(settings, sweep)
     write_plan(plan, sweep.runs, results)
@@ -94,14 +94,16 @@ def _write_empty(path: Path) -> None:
     path.touch() if path.suffix else path.mkdir(exist_ok=True)
 
 
-def _copy(folder: Path, model: str, run: str, experiment: Experiment, *, anew: bool) -> None:
+def _copy(folder: Path, model: str, run: str, sweep: Sweep, *, anew: bool) -> None:
     """Writes the files of a finished run under the id of another one."""
     old, new = (RunDir(folder / "results/runs" / name) for name in (model, run))
     new.state.path.mkdir(parents=True)
-    write_config(new.state.config, experiment)
+    write_config(new.state.config, sweep.runs[run])
     new.state.lock.touch()
     for file in ("summary.json", "status.json", "run.log"):
-        (new.state.path / file).write_text((old.state.path / file).read_text().replace(model, run))
+        text = (old.state.path / file).read_text().replace(model, run)
+        text = text.replace(sweep.fingerprints[model], sweep.fingerprints[run])
+        (new.state.path / file).write_text(text)
     for path in old.state.path.iterdir():
         target = new.state.path / path.name
         if not target.exists() and path.is_file():

@@ -13,6 +13,7 @@ from small_runs import StopsAfter, digest_of
 from support import POLE, write_yaml
 
 from qdsweep.algorithms import make_algorithm
+from qdsweep.analysis.merged import _settings
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
@@ -206,6 +207,8 @@ def test_runs_under_the_old_id_are_continued_by_the_old_sums(tmp_path, monkeypat
         qdsweep("run", "pole.yaml", *workers, "--out", out, cwd=tmp_path)
     assert bits(run) == bits(straight)
     assert [path.name for path in (tmp_path / "results/runs").iterdir()] == [OLD_ID]
+    like = [_settings(each, results)[1] for each in (run, straight, RunDir(tmp_path / "new"))]
+    assert like[0] == like[1] != like[2], "`qdsweep compare` shows them as two groups"
     child = _child(run, 6, {"algorithm.emitters.0.iso_sigma": 0.1})  # of a population
     assert child.domain == now.domain.former
     (only,) = identities(child.model_copy(update={"schedule": []}), results, former=False)

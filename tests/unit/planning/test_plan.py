@@ -462,7 +462,7 @@ def fingerprints() -> list[str]:
 
 
 def test_tables_and_merges_never_take_another_experiment_of_one_id(in_own_folder):
-    """A run may have been planned, but not begun, when the other sweep planned it."""
+    """A run may have been planned, but not started, when the other sweep planned it."""
     first, second = SIGMAS
     theirs = Results(Path("theirs"))
     compute_sweep(RESULTS.path, COLLIDING, f"::: sigma0 {first} ::: seed 1", "first")

@@ -352,7 +352,7 @@ PLAIN = {"deadline": None, "derandomize": True}
 @example("env_kwargs", lambda value: [0.7, value], math.inf, None)
 @settings(max_examples=300, **PLAIN)
 def test_free_values_that_differ_for_a_worker_have_two_ids(place, inside, first, second):
-    """A text, list or mapping of the user never stands for another value."""
+    """A text, list or mapping of the user is never taken for another value."""
     require_two_ids(
         [compose(merged(BASE, FREE[place](inside(value)))) for value in (first, second)]
     )

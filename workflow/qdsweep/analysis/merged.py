@@ -5,6 +5,7 @@ Nothing heavy is imported: the stages that read the plan set the CPU settings of
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from hashlib import sha256
@@ -24,7 +25,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, Row, read_plan, read_plan_data
-from qdsweep.records.sources import code_of_run
+from qdsweep.records.sources import code_of_run, form_in
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED, encoding, values_of
 from qdsweep.sweep.ids import identify
 from qdsweep.text import plural
@@ -186,6 +187,9 @@ def _settings(run: RunDir, results: Results) -> tuple[Experiment | None, str]:
         experiment = compose(str(run.config))
     except BadInput:
         return None, run.name
+    if experiment.domain.former is not None:
+        with suppress(BadInput):  # the user's code is lost
+            experiment, _ = form_in(experiment, run)
     algorithm = experiment.algorithm
     title = algorithm.title if "title" in algorithm.model_fields_set else None
     now = {"name": name_now(algorithm.name, title)}

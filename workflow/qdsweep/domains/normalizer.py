@@ -46,7 +46,7 @@ class Normalizer:
 
 
 def tally(observations: Floats) -> Floats:
-    """Returns the context ``(1 + 2 o,)`` of ``(T, o)`` observations alone."""
+    """Returns the context ``(1 + 2 o,)`` of ``(T, o)`` observations without others."""
     shifted = observations - observations[0]  # exact for a large offset, such as Unix time
     mean = shifted.mean(axis=0)
     deviations = ((shifted - mean) ** 2).sum(axis=0)

@@ -278,10 +278,10 @@ class Start:
 
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
-        """The fingerprint in the folder of each run that has begun; empty where it is unknown."""
+        """The fingerprint in the folder of each run that has started; empty where it is unknown."""
         known = {run: status.fingerprint for run, status in self.finished.items()}
         folder = str(self.results.runs)
-        for run in self.runs:  # Paths take ten times as long
+        for run in self.runs if self._is_main else ():  # Paths take ten times as long
             if run not in known and signature(f"{folder}/{run}/state/status.json"):
                 state = self.results.run(run).state
                 known[run] = fingerprint_of(state, read_status(state))

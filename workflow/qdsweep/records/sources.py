@@ -363,7 +363,9 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
 
 def _has_made(run: str, experiment: Experiment, code: Code) -> bool:
     """Returns whether the id of a run is that of an experiment with exactly this code."""
-    known = (identify(experiment, own.__getitem__) for own in _hashes(experiment.plugins, code))
+    hashes = [*_hashes(experiment.plugins, code)]
+    forms = (form for form, _ in _forms(experiment))
+    known = (identify(form, own.__getitem__) for form in forms for own in hashes)
     start = run.rsplit("-", 1)[-1]
     return any(identity.fingerprint.startswith(start) for identity in known)
 

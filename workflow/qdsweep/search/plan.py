@@ -314,6 +314,14 @@ def spoiled(
     return reasons
 
 
+def _is_of(marker: Mapping[str, Any], candidate: Candidate) -> bool:
+    """Returns whether a marker has the values and runs of a candidate; .nan equals itself."""
+    known, values = marker["values"], candidate.values
+    return marker["runs"] == candidate.runs and (
+        known == values or json.dumps(known, sort_keys=True) == json.dumps(values, sort_keys=True)
+    )
+
+
 def _spoiled_by(
     path: pathlib.Path, candidate: Candidate | None, results: Results, code: Mapping[str, str]
 ) -> str:
@@ -329,7 +337,7 @@ def _spoiled_by(
         marker = read_sealed(path)
     except BadInput:
         return _EDITED
-    if candidate is not None and (marker["values"], marker["runs"]) != candidate:
+    if candidate is not None and not _is_of(marker, candidate):
         return "the sweep now has other values, seeds or code"
     if marker.get("sources", code) != code:
         return f"the code of {marker['metric']} has changed"
