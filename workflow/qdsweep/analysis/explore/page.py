@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.explore.data import index, pack
+from qdsweep.analysis.explore.data import BEYOND, index, pack
 from qdsweep.analysis.explore.live import open_run
 from qdsweep.analysis.explore.runs import MOST, choose_runs
 from qdsweep.files import read_json
@@ -58,8 +58,8 @@ def embedded(data: SweepData) -> Maps:
         if sum(about["spaces"][run["space"]]["cells"] for run in runs) <= CELLS:
             break
     if not runs:
-        for run in about["runs"][:1]:
-            raise ValueError(run["problem"])
+        if any(run["problem"].endswith(BEYOND) for run in about["runs"]):
+            raise OverflowError(BEYOND)
         return Maps()
     parts, sources = {}, {}
     for place, run in enumerate(runs):
