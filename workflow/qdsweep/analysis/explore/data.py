@@ -38,6 +38,7 @@ from qdsweep.records.history import History, read_history
 THINNED = (None, 1024, 256, 128, 64, 32)
 # A browser holds a run of this size with ease [bytes]; it has about 4 million insertions.
 BUDGET = 16_000_000
+BEYOND = "objectives beyond 3.4e38, the largest that a map shows"
 
 
 def opened(shown: Shown) -> Run:
@@ -105,7 +106,7 @@ def _space(run: Run) -> tuple[str, dict[str, Any], NDArray[Any]]:
         names = ("objective", "centroids" if cells == "centroids" else "measures")
         objective, points = _read(run, *names)
         if len(objective) and np.abs(objective).max() > np.finfo(np.float32).max:
-            raise BadInput(f"{run.path}: objectives beyond 3.4e38, the largest that a map shows")
+            raise BadInput(f"{run.path}: {BEYOND}")
         space: dict[str, Any] = {
             "title": title,
             "measures": run.measure_names,

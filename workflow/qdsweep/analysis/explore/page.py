@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.explore.data import index, pack
+from qdsweep.analysis.explore.data import BEYOND, index, pack
 from qdsweep.analysis.explore.live import LiveRun, open_run
 from qdsweep.analysis.explore.runs import MOST, Shown, choose_runs
 from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
@@ -76,8 +76,8 @@ def embedded(data: SweepData) -> Maps:
         if sum(about["spaces"][run["space"]]["cells"] for run in runs) <= CELLS:
             break
     if not runs:
-        for run in about["runs"][:1]:
-            raise ValueError(run["problem"])
+        if any(run["problem"].endswith(BEYOND) for run in about["runs"]):
+            raise OverflowError(BEYOND)
         return Maps()
     looks, parts, sources, drawn = {look.path.name: look for look in chosen.runs}, {}, {}, []
     for place, run in enumerate(runs):

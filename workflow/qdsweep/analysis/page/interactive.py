@@ -150,7 +150,7 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
     figures: list[Interactive] = []
     for place, (about, groups) in enumerate(_parts(data.panels)):
         name, title = f"curves-{place + 1}", f"Learning curves{about}"
-        figures += _learning_curves(data, groups, name, title)
+        figures += _of_panel(data, groups, name, title)
     if data.search is not None:
         return [*figures, *_of_settings(data.search)]
     return [*figures, *_of_groups(data)]
@@ -229,10 +229,14 @@ def plotly_source() -> str:
 
 
 @ornament("the interactive figure {2} of the page", _nothing)
-def _learning_curves(
-    tables: Tables, groups: list[str], figure: str, title: str
-) -> list[Interactive]:
-    """Returns a figure of learning curves."""
+def _of_panel(tables: Tables, groups: list[str], name: str, title: str) -> list[Interactive]:
+    """Returns the learning curves of a panel."""
+    views, caption = _learning_curves(tables, groups)
+    return [Interactive(name, title, caption, views)]
+
+
+def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str], str]:
+    """Returns the views and the caption of learning curves."""
     shown = tables.best(groups, MAX_LINES)
     views = {}
     for view in page_views(tables):
@@ -246,7 +250,7 @@ def _learning_curves(
     if len(shown) < len(groups):
         caption += f" Shown: the best {len(shown)} of {len(groups)} groups."
     caption += _left_out(tables.panels)
-    return [Interactive(figure, title, caption, views)]
+    return views, caption
 
 
 def _draw(
