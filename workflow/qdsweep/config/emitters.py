@@ -203,8 +203,8 @@ class _Adaptive(EmitterKind):
         title="restart rule",
         default="no_improvement",
         description=(
-            "when the strategy restarts from an elite: no_improvement, basic, or a number "
-            "[iterations]"
+            "when the strategy restarts from an elite (from x0 while the archive is empty): "
+            "no_improvement, basic, or a number [iterations]"
         ),
         json_schema_extra=NOW,
     )
