@@ -94,7 +94,7 @@ class OnPolicyLearner(SB3Learner):
         # A2C would divide a single advantage by NaN.
         normalize = self._settings.normalize_advantage and buffer.buffer_size > 1
         self.model.normalize_advantage = normalize
-        with self._generators.used():
+        with self._training():
             self.model.train()
         self.model.rollout_buffer = None
 
