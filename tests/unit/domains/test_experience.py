@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from refusals import refused
+from refusals import names_all, refused
 from short_episodes import CARTPOLE, PENDULUM, make, same
 
+from qdsweep.config.domain import Gymnasium
+from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 from qdsweep.domains.plugin import check_rows
 from qdsweep.engines.base import Batch
@@ -104,6 +106,78 @@ def test_a_wrong_record_is_named(change, names):
     task = changing(make(), lambda records: [change(record) for record in records])
     with refused(*names, kind=EvaluationFailed):
         evaluate_safely(task, batch_of(task, 1), 0, None)
+
+
+NAN_AT_THE_END = """
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+class AtTheEnd(gym.Env):
+    observation_space, action_space = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
+    def __init__(self, last, cut):
+        self.last, self.cut = last, cut
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 5
+        return self.np_random.uniform(-1, 1, 2), {}
+    def step(self, action):
+        self.left -= 1
+        over = self.left == 0
+        seen = np.array([self.last, 0.5]) if over else self.np_random.uniform(-1, 1, 2)
+        return seen, self.np_random.normal(), over and not self.cut, over and self.cut, {}
+gym.register("AtTheEnd-v0", AtTheEnd)
+"""
+FROM_ACTIONS = [{"measure": "mean_action", "component": 0, "range": (0.0, 1.0)}]
+
+
+def at_the_end(last: float, *, cut: bool):
+    return {
+        "type": "gymnasium",
+        "env": "at_the_end:AtTheEnd-v0",
+        "env_kwargs": {"last": last, "cut": cut},
+        "policy": {"type": "mlp", "hidden": [4]},
+        "objective_range": (-9.0, 9.0),
+        "measures": FROM_ACTIONS,
+        "episodes": 2,
+    }
+
+
+@pytest.mark.parametrize("last", [np.nan, np.inf, 1e40])
+def test_an_observation_after_an_episode_is_refused_only_where_it_is_used(plugins, last):
+    plugins("at_the_end", NAN_AT_THE_END)
+    task = make_domain(Gymnasium.model_validate(at_the_end(1.0, cut=False)))
+    expected = evaluate_safely(task, batch_of(task), 0, None).evaluation
+    task._make.args[1]["last"] = last
+    got = evaluate_safely(task, batch_of(task), 0, None).evaluation
+    for record, finite in zip(got.experience, expected.experience, strict=True):
+        after = np.flatnonzero(record.ends) + np.arange(1, 3)
+        assert (record.observations[after] == [0, 0.5]).all()
+        finite.observations[after] = record.observations[after]
+    assert same(got.experience, expected.experience)
+    task._make.args[1]["cut"] = True
+    named = ("observations", "NaN") if np.isnan(last) else ("observations",)
+    with refused(*named, *(["1e+40", "too large"] if last == 1e40 else []), kind=EvaluationFailed):
+        evaluate_safely(task, batch_of(task), 0, None)
+
+
+@pytest.mark.parametrize("part", ["observations", "actions", "rewards"])
+def test_a_finite_number_that_is_too_large_is_not_called_infinite(part):
+    def change(record):
+        values = getattr(record, part).astype(float)
+        values[0] = -1e40
+        return record._replace(**{part: values})
+
+    task = changing(make(), lambda records: [change(record) for record in records])
+    with pytest.raises(EvaluationFailed) as caught:
+        evaluate_safely(task, batch_of(task, 1), 0, None)
+    names_all(str(caught.value), part, "-1e+40", "single precision", "3.4e+38")
+    assert "NaN or infinite" not in str(caught.value)
+    infinite = changing(
+        make(),
+        lambda records: [each._replace(**{part: getattr(each, part) * np.inf}) for each in records],
+    )
+    with refused(part, "infinite", kind=EvaluationFailed):
+        evaluate_safely(infinite, batch_of(infinite, 1), 0, None)
 
 
 def test_double_precision_is_cut_wherever_a_row_is_evaluated():

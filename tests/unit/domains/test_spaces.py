@@ -1,16 +1,23 @@
 """All spaces of gymnasium: observations like FlattenObservation's, actions in parts."""
 
+from itertools import product
+from unittest import mock
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from by_gymnasium import play
 from domain_makers import LENGTH, make, task
 from gymnasium import spaces
+from in_process import compute_run
 from refusals import refused
+from support import TINY
 
 from qdsweep.config.compose import compose
+from qdsweep.domains import gymnasium_task
 from qdsweep.domains.gymnasium_task import make_vector
 from qdsweep.domains.policies import make_actions
+from qdsweep.experiment.load import Run
 from qdsweep.sweep.ids import run_id
 
 OBSERVATIONS = (
@@ -96,6 +103,81 @@ def test_actions_of_several_parts(space, output, action, vector):
 def test_other_actions_are_refused(space):
     with refused("domain.env", "Any-v0", "MultiDiscrete", "module:Class"):
         make_actions(space, "Any-v0")
+
+
+def boxes():
+    """Yields boxes of all combinations of bounds of three components."""
+    lows, highs = (-np.inf, -3.0, 0.1), (np.inf, 0.7, 100.0)
+    for low in product(lows, repeat=3):
+        for high in (highs, highs[1:] + highs[:1], (np.inf, np.inf, 1.0)):
+            yield spaces.Box(np.float32(low), np.float32(high))
+
+
+def test_actions_are_in_every_box():
+    for box in boxes():
+        clipped, actions = (make_actions(box, "Any-v0", clip=clip) for clip in (True, False))
+        one = np.isfinite(box.low) != np.isfinite(box.high)
+        assert actions.one_sided == tuple(np.flatnonzero(one))
+        for scale in (0.0, 0.3, 5.0, 1e9):
+            for signs in product((-1.0, 1.0), repeat=3):
+                output = scale * np.array(signs)
+                chosen = clipped.choose(output.copy())
+                assert box.contains(chosen), (box, output, chosen)
+                before = actions.choose(output.copy())  # as runs of earlier releases
+                assert np.array_equal(chosen[~one], before[~one])
+                assert chosen[one].tolist() == np.clip(before, box.low, box.high)[one].tolist()
+
+
+ONE_SIDED = """
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+class Half(gym.Env):
+    observation_space = spaces.Box(-1, 1, (3,))
+    def __init__(self, high=np.inf):
+        low = np.float32([0, -1])
+        self.action_space = spaces.Box(low, np.float32([high, 1]))
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32), {}
+    def step(self, action):
+        seen = self.np_random.uniform(-1, 1, 3).astype(np.float32)
+        return seen, float(np.sum(action)), False, False, {}
+gym.register("Half-v0", Half, max_episode_steps=5)
+"""
+
+
+def half(**values):
+    domain = task("half:Half-v0", {"measure": "mean_action", "component": 0, "range": [-5, 5]})
+    keys = {"algorithm": "map_elites", "archive": {"dims": [9]}, "domain": {**domain, **values}}
+    return compose({**TINY, **keys})
+
+
+def test_a_new_run_clips_actions_with_one_bound_and_an_earlier_one_does_not(plugins, tmp_path):
+    """An id never has two results: only `clip_actions` changes the actions, and it is in the id."""
+    plugins("half", ONE_SIDED)
+    plain, clips = half(), half(clip_actions=True)
+    assert run_id(plain) != run_id(clips)
+    with refused("domain.env", "half:Half-v0", "component 0", "domain.clip_actions: true"):
+        compute_run(plain.model_dump(mode="json"), tmp_path / "new")
+    run = Run(compute_run(clips.model_dump(mode="json"), tmp_path / "clips"))
+    assert run.arrays["measures"].min() >= 0
+    with mock.patch.object(gymnasium_task, "_why_not_new", return_value=""):  # an earlier release
+        compute_run(plain.model_dump(mode="json"), tmp_path / "old")
+    old = Run(tmp_path / "old")
+    assert old.arrays["measures"].min() < 0
+    longer = {**plain.model_dump(mode="json"), "iterations": 15}
+    longer = Run(compute_run(longer, tmp_path / "old"))
+    assert longer.summary["iterations"] == 15 and longer.summary["id"] == run_id(plain)
+    elite = longer.elite(0)
+    assert elite.measures[0] < 0 and longer.replay(elite).objective[0] == elite.objective
+
+
+def test_clip_actions_is_refused_where_it_has_no_effect(plugins, tmp_path):
+    plugins("half", ONE_SIDED)
+    bounded = half(clip_actions=True, env_kwargs={"high": 3.0})
+    with refused("domain.clip_actions = true", "half:Half-v0", "Leave it out"):
+        compute_run(bounded.model_dump(mode="json"), tmp_path / "run")
 
 
 @pytest.mark.parametrize("space", [spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)], ids=str)

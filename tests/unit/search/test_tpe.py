@@ -154,3 +154,29 @@ def test_brackets_side_by_side_share_no_setting():
     levels = [Level("a", 2, ("",), 1, "asked", 5), Level("b", 2, ("",), 1, "asked", 7)]
     settings = [repr(setting) for level in levels for setting in asker(SMALL, 0)(below, level)]
     assert len(set(settings)) == 4
+
+
+def test_a_failed_setting_is_never_one_of_the_good_ones():
+    sources = [Drawn("a", "uniform", ("0", "1"))]
+    for seed in range(20):
+        values = [random_row(sources, seed, number) for number in range(30)]
+        fails = [float(row[0]) > 0.5 for row in values]
+
+        def proposed(scores: list[float], seed=seed, values=values, fails=fails):
+            each = zip(values, scores, fails, strict=True)
+            observed = [Observation(row, None if bad else score) for row, score, bad in each]
+            return propose(sources, observed, seed, 30, 5, lambda row: True)
+
+        ties, falling = [0.5] * 30, [0.5 - 1e-9 * number for number in range(30)]
+        assert proposed(ties) == proposed(falling), "of equal scores, the first ones are good"
+
+
+def test_few_settings_that_did_not_fail_are_the_only_good_ones():
+    sources = [Drawn("a", "uniform", ("0", "1"))]
+    for seed in range(20):
+        bad = [Observation(random_row(sources, seed, number), None) for number in range(19)]
+        new = [
+            propose(sources, [Observation(("0.2",), 0.0), *failed], seed, 20, 1, lambda row: True)
+            for failed in (bad, bad[::-1])
+        ]
+        assert new[0] == new[1], "the order of failed ones does not matter"

@@ -24,11 +24,14 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
             uses arbitrary centroids.
 
     Raises:
-        BadInput: The algorithm does not fit the domain, or needs a package that is missing.
+        BadInput: The algorithm does not fit the domain, or needs a package that is missing, or the
+            domain is for runs of earlier releases only.
     """
     from qdsweep.algorithms.base import require_actor
 
     require_packages_of(experiment)
+    if why := getattr(domain, "why_not_new", ""):
+        raise BadInput(why)
     module, name = experiment.algorithm.code.split(":")
     made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
     if made.needs_jacobian and not hasattr(domain, "jacobian"):

@@ -144,6 +144,7 @@ def add_commands(add: Add) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.experiment import refuse_idle
     from qdsweep.config.memory import require_memory_of
     from qdsweep.config.requirements import check_cited, require_packages_of
     from qdsweep.planning.checks import require_own_code
@@ -153,6 +154,7 @@ def _run(arguments: argparse.Namespace) -> int:
     check_cited([experiment])
     try:
         if not arguments.out.exists():  # an existing run may have been finished on a larger machine
+            refuse_idle(experiment)
             require_memory_of(experiment)
             require_packages_of(experiment)
         require_own_code(experiment)

@@ -1,5 +1,6 @@
 """The `algorithm:` part of an experiment: the families of algorithms."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -13,6 +14,7 @@ from qdsweep.config.archives import (
     GridArchive,
     PluginArchive,
     SearchArchive,
+    SlidingBoundariesArchive,
 )
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
@@ -218,6 +220,30 @@ class Composition(AlgorithmConfig):
             )
         for emitter in self.emitters:
             emitter.check_sizes(batch_size, solution_dim)
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields keys without effect, and those of its parts; see `Model`."""
+        yield from self.idle_in("archive", "emitters")
+        plain = getattr(self.archive, "learning_rate", 0) is None
+        if isinstance(self.scheduler, PluginScheduler):  # it may do anything with them
+            return
+        if self.result_archive and plain:
+            yield "result_archive", "without learning_rate, the archive keeps the best ones itself"
+        if isinstance(self.archive, SlidingBoundariesArchive):
+            why = "a sliding_boundaries archive always takes one after another"
+            yield from self.set_keys(why, "add_mode")
+        if not self.archive.keeps_elites and not self.own_parts and not self._reads_archive:
+            why = f"no emitter reads the {self.archive.type} archive"
+            yield from ((f"archive.{key}", why) for key, _ in self.archive.set_keys(why))
+        if isinstance(self.scheduler, Bandit) and len(self.emitters) == 1:
+            yield "scheduler.type", "with one group of emitters, all of them are always active"
+
+    @property
+    def _reads_archive(self) -> bool:
+        """Whether an emitter depends on an archive that keeps no elites."""
+        if isinstance(self.archive, DensityArchive):
+            return any(getattr(emitter, "ranker", "") == "density" for emitter in self.emitters)
+        return any(emitter.reads_insertions for emitter in self.emitters)
 
     @model_validator(mode="after")
     def _check_parts(self) -> "Composition":

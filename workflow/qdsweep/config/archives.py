@@ -1,5 +1,6 @@
 """Archive kinds: their keys and, as class attributes, facts about them."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, field_validator
@@ -108,6 +109,12 @@ class _Annealed(_ArchiveKind):
         if key == "learning_rate" and self.learning_rate is None:
             return "the archive has no thresholds (no learning_rate when the run starts)"
         return super().why_fixed(key)
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields a first threshold of an archive without thresholds; see `Model`."""
+        if self.learning_rate is None:
+            why = "without learning_rate, the archive has no thresholds"
+            yield from self.set_keys(why, "threshold_min")
 
     @property
     def keeps_best(self) -> bool:

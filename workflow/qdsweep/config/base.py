@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 import yaml
@@ -46,6 +47,29 @@ class Model(BaseModel):
     def why_fixed(self, key: str) -> str:
         """Returns why a key cannot change while a run lasts; empty where it can."""
         return self.fixed if self.mid_run(key) == "never" else ""
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields each key that is set, but that other keys leave without effect, and the reason.
+
+        Two values of such a key would be two run ids with one result.
+        """
+        yield from ()
+
+    def set_keys(self, why: str, *keys: str) -> Iterator[tuple[str, str]]:
+        """Yields those of some keys, or of all, that do not have their defaults, with a reason."""
+        fields = type(self).model_fields
+        for key in keys or [key for key in fields if not fields[key].is_required()]:
+            if getattr(self, key) != fields[key].default:
+                yield key, why
+
+    def idle_in(self, *parts: str) -> Iterator[tuple[str, str]]:
+        """Yields what `idle` yields for nested models, and lists of them, with dotted keys."""
+        for name in parts:
+            part = getattr(self, name)
+            numbered = enumerate(part) if isinstance(part, list) else [(None, part)]
+            for number, model in numbered:
+                prefix = name if number is None else f"{name}.{number}"
+                yield from ((f"{prefix}.{key}", why) for key, why in model.idle())
 
 
 def ordered(interval: tuple[float, float]) -> tuple[float, float]:

@@ -381,6 +381,14 @@ class Gymnasium(PolicyDomain):
             "earlier iterations. archive.npz has those of each elite"
         ),
     )
+    clip_actions: bool = Field(
+        default=False,
+        description=(
+            "clip the components of an action that have only one bound. Needed where there are "
+            "such components, and refused elsewhere: earlier releases did not clip them, so only "
+            "these tasks have other run ids"
+        ),
+    )
     measures: list[Measure] = Field(min_length=1, description="the measures, in order")
 
     # Earlier releases added up squares of observations, which loses the deviation of large ones.

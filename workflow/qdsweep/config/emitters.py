@@ -1,8 +1,9 @@
 """Emitters: their keys, facts about them, and checks of their sizes."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from qdsweep.config.base import NOW, RESTART, TARGET, FromZero, Interval, Model, own_or_type
 from qdsweep.config.files import nearest
@@ -64,6 +65,11 @@ class EmitterKind(Model):
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers, in the order of a citation."""
         return self.cite
+
+    @property
+    def reads_insertions(self) -> bool:
+        """Whether it depends on what the archive reports of new solutions, such as improvement."""
+        return False
 
     @property
     def fixed_batch(self) -> str:
@@ -203,8 +209,8 @@ class _Adaptive(EmitterKind):
         title="restart rule",
         default="no_improvement",
         description=(
-            "when the strategy restarts from an elite: no_improvement, basic, or a number "
-            "[iterations]"
+            "when the strategy restarts from an elite (from x0 while the archive is empty): "
+            "no_improvement, basic, or a number [iterations]"
         ),
         json_schema_extra=NOW,
     )
@@ -222,6 +228,12 @@ class _Adaptive(EmitterKind):
     def fixed_batch(self) -> str:
         """Why its batch size cannot change while a run lasts; empty where it can."""
         return "the vectors of lm_ma_es depend on it" if self.es == "lm_ma_es" else ""
+
+    @property
+    def reads_insertions(self) -> bool:
+        """Whether it depends on what the archive reports of new solutions, such as improvement."""
+        chooses = self.selection_rule == "filter" or self.restart_rule == "no_improvement"
+        return self.ranker != "obj" or chooses
 
     @field_validator("es", "ranker", mode="before")
     @classmethod
@@ -265,6 +277,16 @@ class EvolutionStrategy(_Adaptive):
         description="initial step size; null: the domain's `mutation_scale` [parameter units]",
         json_schema_extra=RESTART,
     )
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> "EvolutionStrategy":
+        mirror = self.es_kwargs.get("mirror_sampling", True)
+        if self.bounds is not None and self.es == "openai_es" and mirror:
+            raise ValueError(
+                f"bounds = {list(self.bounds)}: openai_es has none with mirror_sampling. Set "
+                "es_kwargs: {mirror_sampling: false}, or use cma_es"
+            )
+        return self
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that the evolution strategy cannot work with; see `EmitterKind`."""
@@ -317,6 +339,13 @@ class GradientArborescence(_Adaptive):
         default=True, description="normalise gradients to unit length", json_schema_extra=NOW
     )
 
+    @field_validator("bounds")
+    @classmethod
+    def _check_bounds(cls, bounds: Interval | None) -> Interval | None:
+        if bounds is not None:
+            raise ValueError("gradient_arborescence has no bounds in pyribs. Leave them out")
+        return bounds
+
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
         """Refuses a batch that is too small for a gradient step; see `EmitterKind`."""
         if batch_size < 3:
@@ -368,6 +397,11 @@ class GradientOperator(_Initial):
     operator_type: Literal["isotropic", "iso_line_dd"] = Field(
         default="isotropic", description="the mutation before the gradient step"
     )
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the scale of the other mutation; see `Model`."""
+        if self.operator_type == "isotropic":
+            yield from self.set_keys("operator_type is isotropic", "line_sigma")
 
     def check_start(self, at_random: bool) -> None:
         """Refuses to mix two elites where there are none; see `EmitterKind`."""

@@ -4,6 +4,7 @@ The module also has the keys and facts of every domain.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -104,7 +105,9 @@ class Measure(Model):
     name: str | None = Field(
         default=None,
         min_length=1,
-        description="the label in tables and figures; null: an automatic one",
+        description=(
+            "the label in tables and figures, which is part of the run id; null: an automatic one"
+        ),
     )
 
     @property
@@ -290,6 +293,12 @@ class DomainConfig(Model):
     def why_no_experience(self) -> str:
         """Why nothing can learn from its steps; empty where it can, or only the code knows."""
         return ""
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the seeds of evaluations without randomness; see `Model`."""
+        if self.is_deterministic:
+            why = f"evaluations of {self.name or self.type} do not depend on a seed"
+            yield from self.set_keys(why, "evaluation_seed")
 
     @property
     def observation_bytes(self) -> int:

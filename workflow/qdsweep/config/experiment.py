@@ -1,17 +1,20 @@
 """The experiment: what is computed. The cluster decides where it is computed."""
 
+import json
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from qdsweep.config.algorithm import Algorithm
-from qdsweep.config.base import NOW, Model
+from qdsweep.config.base import NOW, Model, value_text
 from qdsweep.config.domain import Domain
 from qdsweep.config.keys import Schedule
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
 from qdsweep.config.rl import ReinforcementLearning
+from qdsweep.errors import BadInput
 
 # Part of every run id; raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -282,6 +285,17 @@ class Experiment(Model):
         """Returns what changes between an iteration and the next: dotted key -> new value."""
         return next((change.set for change in self.schedule if change.at == iteration), {})
 
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields keys without effect, also after all scheduled changes; see `Model`."""
+        found = dict(self.idle_in("domain", "algorithm"))
+        if found and self.schedule:
+            data = self.model_dump(mode="json", exclude={"schedule"})
+            for change in self.schedule:
+                _apply(change.set, data)
+                then = dict(type(self).model_validate_json(json.dumps(data)).idle())
+                found = {key: why for key, why in found.items() if key in then}
+        yield from found.items()
+
     def why_fixed(self, key: str) -> str:
         """Returns why a key cannot change while a run lasts; empty where it can."""
         return (key == "batch_size" and self.algorithm.fixed_batch) or super().why_fixed(key)
@@ -350,3 +364,33 @@ class Experiment(Model):
                 "cma_me"
             )
         return self
+
+
+def _apply(changes: dict[str, Any], data: Any) -> None:
+    """Sets the dotted keys of a scheduled change in the data of an experiment."""
+    for key, value in changes.items():
+        *above, last = (int(part) if part.isdecimal() else part for part in key.split("."))
+        node = data
+        for part in above:
+            node = node[part]
+        node[last] = value
+
+
+def refuse_idle(experiment: Experiment) -> None:
+    """Refuses keys without effect, because they would give one result a second run id.
+
+    Raises:
+        BadInput: The message names the key, its value, the reason and the remedy.
+    """
+    for key, why in experiment.idle():
+        owner: Any = experiment
+        *above, name = key.split(".")
+        for part in above:
+            owner = owner[int(part)] if part.isdecimal() else getattr(owner, part)
+        field, value = type(owner).model_fields[name], getattr(owner, name)
+        out = "Leave it out"
+        if not field.is_required():  # a preset may have set it
+            out += f", or set its default, {value_text(field.default)}"
+        raise BadInput(
+            f"{key} = {value_text(value)} has no effect, but would make a new run: {why}. {out}"
+        )

@@ -1,5 +1,6 @@
 """Families of algorithms that learn from episodes, estimate gradients, or evolve a population."""
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Tag, model_validator
@@ -88,6 +89,19 @@ class TD3(Model):
         ),
     )
 
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the settings of noise that is 0; see `Model`."""
+        if self.policy_noise == 0:
+            yield from self.set_keys("policy_noise is 0", "noise_clip")
+        elif self.noise_clip == 0:
+            yield from self.set_keys("noise_clip is 0", "policy_noise")
+
+    def untrained(self, why: str) -> Iterator[tuple[str, str]]:
+        """Yields the settings of a training that never happens, with the reason."""
+        only = ("critic_hidden", "minibatch", "replay_size")  # a critic has them without training
+        found = self.set_keys(why, *(key for key in type(self).model_fields if key not in only))
+        yield from ((f"learner.{key}", why) for key, _ in found)
+
 
 class Family(AlgorithmConfig):
     """A family without groups of emitters: all solutions of an iteration are its own."""
@@ -113,6 +127,11 @@ class Family(AlgorithmConfig):
     def reported_archive(self) -> Archive:
         """The archive of the search."""
         return self.archive
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields keys without effect, and those of its parts; see `Model`."""
+        parts = ("archive", "learner", "emitter")
+        yield from self.idle_in(*(name for name in parts if hasattr(self, name)))
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses more than one emitter; see `AlgorithmConfig`."""
@@ -211,6 +230,19 @@ class PGAMapElites(_Learner):
         json_schema_extra=NOW,
     )
 
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the settings of a kind of solutions that it never makes; see `Model`."""
+        yield from super().idle()
+        gradient = ("gradient_steps", "gradient_lr", "gradient_minibatch", "first_sigma")
+        if self.gradient_fraction == 0:
+            why = "gradient_fraction is 0"
+            yield from self.set_keys(why, "training_steps", *gradient)
+            yield from ((f"learner.{key}", why) for key, _ in self.learner.set_keys(why))
+        elif self.training_steps == 0:
+            yield from self.learner.untrained("training_steps is 0")
+        if self.gradient_fraction == 1:
+            yield from self.set_keys("gradient_fraction is 1", "iso_sigma", "line_sigma")
+
 
 class TD3Search(_Learner):
     """Plain TD3: its greedy actor plays the episodes, and the archive only records them.
@@ -241,6 +273,13 @@ class TD3Search(_Learner):
         ),
         json_schema_extra=NOW,
     )
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the settings of critics that are never trained; see `Model`."""
+        yield from super().idle()
+        if self.training_ratio == 0:
+            why = "training_ratio is 0"
+            yield from ((f"learner.{key}", why) for key, _ in self.learner.set_keys(why))
 
 
 class _Sampling(Family):
@@ -351,6 +390,12 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
         description="observations at which the critic's gradient is taken [observations]",
         json_schema_extra=NOW,
     )
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the settings of critics that are never trained; see `Model`."""
+        yield from super().idle()
+        if self.training_steps == 0:
+            yield from self.learner.untrained("training_steps is 0")
 
     @property
     def needs_experience(self) -> bool:

@@ -1,5 +1,6 @@
 """Families of reinforcement learning: stable-baselines3's learners, with its names and defaults."""
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Tag
@@ -170,6 +171,12 @@ class ActorCritic(ReinforcementLearning):
         description="logarithm of the first standard deviation of the outputs, where actions are "
         "continuous",
     )
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the setting of the other optimiser; see `Model`."""
+        yield from super().idle()
+        if not getattr(self, "use_rms_prop", True):
+            yield from self.set_keys("use_rms_prop is false", "rms_prop_eps")
 
 
 class OnPolicy(ActorCritic):
@@ -353,6 +360,13 @@ class DQN(ValueBased):
         default=0.05, ge=0, le=1, description="final probability of a random action"
     )
 
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the duration of a decrease from a value to itself; see `Model`."""
+        yield from super().idle()
+        if self.exploration_initial_eps == self.exploration_final_eps:
+            why = "exploration_initial_eps and exploration_final_eps are equal"
+            yield from self.set_keys(why, "exploration_steps")
+
 
 class ApexDQN(ValueBased):
     """Synchronous Ape-X DQN: prioritised replay, and rows that explore differently.
@@ -391,6 +405,14 @@ class ApexDQN(ValueBased):
         description="exponent of the weights that correct the unequal drawing; 1: full correction",
         json_schema_extra=NOW,
     )
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields exponents of numbers that they do not change; see `Model`."""
+        yield from super().idle()
+        if self.eps in (0, 1):
+            yield from self.set_keys(f"eps is {self.eps:g}", "eps_alpha")
+        if self.priority_exponent == 0:
+            yield from self.set_keys("priority_exponent is 0", "importance_exponent")
 
 
 class IMPALA(ActorCritic):

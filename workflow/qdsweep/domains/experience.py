@@ -6,10 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdsweep.domains.base import (
     CUT,
     GOES_ON,
+    TERMINATED,
     Actor,
     Domain,
     Exploration,
@@ -27,14 +29,45 @@ _NEAR = 0.1
 def read_record(given: Any, kind: Any = np.float32) -> Any:
     """Returns a record with the types of `Record`; an object of another class is unchanged.
 
+    Nobody uses the observation after a terminated episode. If a number in it is not finite, it
+    becomes 0.
+
     Args:
         given: The record.
         kind: The type of its observations, see `Actor.kind`.
+
+    Raises:
+        ValueError: A number is finite, but too large for single precision.
     """
     if not isinstance(given, Record):
         return given
     kinds = (kind, np.float32, np.float32, np.uint8)
-    return Record(*map(np.asarray, given, kinds))
+    with np.errstate(over="ignore"):
+        record = Record(*map(np.asarray, given, kinds))
+    if kind is np.float32:
+        record = record._replace(observations=_without_unused(record))
+    for name, before, after in zip(Record._fields, given, record, strict=True):
+        too_large = np.isinf(after) if after is not before else np.array(False)
+        if too_large.any() and (finite := np.isfinite(before) & too_large).any():
+            raise ValueError(
+                f"experience: {name} has the value {np.asarray(before)[finite][0]:.6g}, which is "
+                f"too large for the single precision of learners (at most "
+                f"{np.finfo(np.float32).max:.2g}). Scale it in the environment, or with a wrapper"
+            )
+    return record
+
+
+def _without_unused(record: Record) -> NDArray[Any]:
+    """Returns the observations, with finite ones after terminated episodes."""
+    observations, ends = record.observations, np.flatnonzero(record.ends)
+    last = (ends + np.arange(1, len(ends) + 1))[record.ends[ends] == TERMINATED]
+    last = last[last < len(observations)]  # the shapes are checked later
+    unused = observations[last]
+    if np.isfinite(unused).all():
+        return observations
+    observations = observations.copy()
+    observations[last] = np.where(np.isfinite(unused), unused, 0)
+    return observations
 
 
 def join_records(parts: Sequence[tuple[Any, ...]], kind: Any = np.float32) -> Record:

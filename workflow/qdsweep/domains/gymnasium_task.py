@@ -33,7 +33,7 @@ from qdsweep.domains.episodes import (
 )
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
-from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
+from qdsweep.domains.policies import Actions, Choice, Policy, make_actions, make_choice
 from qdsweep.errors import BadInput
 
 FLOOR = "floor"
@@ -153,6 +153,25 @@ def _leave_out_forces(env: Any) -> None:
     env.do_simulation = do_simulation
 
 
+def _why_not_new(task: config.Gymnasium, space: spaces.Space, actions: Actions) -> str:
+    """Returns why a new run cannot have this value of `clip_actions`; empty where it can.
+
+    The id of a run does not depend on the action space, which only the environment knows.
+    """
+    if task.clip_actions and not actions.one_sided:
+        return (
+            f"domain.clip_actions = true has no effect, but would make a new run: no action of "
+            f"{task.env} has exactly one bound. Leave it out"
+        )
+    if actions.one_sided and not task.clip_actions:
+        places = ", ".join(map(str, actions.one_sided))
+        return (
+            f"domain.env = {task.env!r}: component {places} of its actions has only one bound "
+            f"({space}), which a policy would leave. Set domain.clip_actions: true"
+        )
+    return ""
+
+
 class _Episode(NamedTuple):
     """A record of one episode, before it is converted to single precision."""
 
@@ -168,7 +187,10 @@ class GymnasiumTask:
     The results equal those of a fresh `gymnasium.make` for every episode, bit for bit. An
     evaluation fails if the policy acted on NaN, or an episode without a limit has `MAX_STEPS`.
 
-    Attributes: see `qdsweep.domains.base.Domain`.
+    Attributes:
+        why_not_new: Why no new run can use the task; empty where one can.
+
+    Further attributes: see `qdsweep.domains.base.Domain`.
     """
 
     def __init__(self, task: config.Gymnasium) -> None:
@@ -192,7 +214,8 @@ class GymnasiumTask:
         self._make = partial(make_env, self._spec, task.env_kwargs, task.wrappers, inside)
         env = self._make()
         size, self._vector = make_vector(env.observation_space, task.env)
-        self._actions = make_actions(env.action_space, task.env)
+        self._actions = make_actions(env.action_space, task.env, clip=task.clip_actions)
+        self.why_not_new = _why_not_new(task, env.action_space, self._actions)
         check_components(task.measures, task.env, size, self._actions.size)
         self._own_measures = load_own_measures(task.measures)
         self._ground = make_ground(env, task)

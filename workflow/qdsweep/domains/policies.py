@@ -158,6 +158,7 @@ class Actions(NamedTuple):
         vectors: T actions -> the vectors ``(T, size)`` for measures.
         bounds: Lower and upper bounds ``(size,)``; None where they are discrete or unbounded.
         discrete: Whether the action is the index of the largest output.
+        one_sided: The components that have only one bound.
     """
 
     size: int
@@ -165,9 +166,10 @@ class Actions(NamedTuple):
     vectors: Callable[[list[Any]], Floats]
     bounds: tuple[Floats, Floats] | None = None
     discrete: bool = False
+    one_sided: tuple[int, ...] = ()
 
 
-def make_actions(space: spaces.Space, env: str) -> Actions:
+def make_actions(space: spaces.Space, env: str, *, clip: bool = False) -> Actions:
     """Makes the actions of a space.
 
     A Discrete action is the argmax of the outputs, and measures see a one-hot vector. Each part of
@@ -178,6 +180,7 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
     Args:
         space: The environment's action space.
         env: The environment's id, for the message.
+        clip: Whether components with one bound are clipped there.
 
     Raises:
         BadInput: The space is of another type, or a Box of integers or of more dimensions.
@@ -221,14 +224,16 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
         return output.astype(space.dtype)
 
     def choose(output: Floats) -> Floats:
-        return np.where(bounded, centre + half * np.tanh(output), output).astype(space.dtype)
+        action = np.where(bounded, centre + half * np.tanh(output), output)
+        return (np.clip(action, low, high) if clip else action).astype(space.dtype)
 
     def vectors(actions: list[Any]) -> Floats:
         return np.array(actions, dtype=np.float64)
 
     if bounded.all():
         return Actions(len(low), squash, vectors, (low, high))
-    return Actions(len(low), choose, vectors)
+    one_sided = np.flatnonzero(np.isfinite(low) ^ np.isfinite(high)).tolist()
+    return Actions(len(low), choose, vectors, one_sided=tuple(one_sided))
 
 
 def _choices(space: spaces.MultiDiscrete) -> Actions:

@@ -59,7 +59,8 @@ def propose(env_id: str) -> Proposal:
     parts.append({"measure": "episode_length"})
     tried = [Measure.model_validate({**part, "range": _ANY}) for part in parts]
     base: dict[str, Any] = {"type": "gymnasium", "env": env_id, "objective_range": (-1.0, 1.0)}
-    domain = make_domain(Gymnasium.model_validate(base | {"measures": tried}))
+    clips = {"clip_actions": True} if actions.one_sided else {}
+    domain = make_domain(Gymnasium.model_validate(base | clips | {"measures": tried}))
     rng = np.random.default_rng(0)
     solutions = rng.normal(size=(_POLICIES, domain.solution_dim))
     returns, measures, end = [], [], time.monotonic() + _SECONDS
@@ -79,6 +80,7 @@ def propose(env_id: str) -> Proposal:
         f"# Measures and ranges are those of {len(returns)} random policies: change them.",
         "type: gymnasium",
         f"env: {env_id}",
+        *(["clip_actions: true"] if clips else []),
         f"objective_range: [{_text(low)}, {_text(high)}]",
         "measures:",
         *(

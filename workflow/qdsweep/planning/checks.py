@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.episodes import require_episodes
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import Experiment, refuse_idle
 from qdsweep.config.explain import naming_file
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
@@ -18,8 +18,9 @@ from qdsweep.metrics import METRICS, Metric
 from qdsweep.planning.outlook import unfinished
 from qdsweep.records.metrics import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.status import read_status
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
-from qdsweep.sweep.runs import Sweep
+from qdsweep.sweep.runs import Sweep, by_setting
 from qdsweep.text import plural
 
 
@@ -288,6 +289,24 @@ def _check_top(top: int, sweep: Sweep) -> None:
             f"confirm.top = {top}: the sweep has {plural(most, 'group')}{where} to "
             f"choose from; write {most} or less"
         )
+
+
+def check_effects(runs: Mapping[str, Experiment], results: Results) -> None:
+    """Refuses keys without effect in new runs. Those of earlier releases are continued.
+
+    Args:
+        runs: Run id -> experiment.
+        results: The folder results/.
+
+    Raises:
+        BadInput: The message names the key, its value, the reason and the remedy.
+    """
+    for alike in by_setting(runs):
+        experiment = next(iter(alike.values()))
+        if any(experiment.idle()) and not all(
+            read_status(results.run(run).state).status for run in alike
+        ):
+            refuse_idle(experiment)
 
 
 def check_packages(runs: Mapping[str, Experiment], results: Results) -> None:

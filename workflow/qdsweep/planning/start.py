@@ -24,7 +24,13 @@ from qdsweep.config.sweep import REST, SweepFile, shard_parts
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, signature
 from qdsweep.host.lock import is_alive
-from qdsweep.planning.checks import check_fit, check_packages, check_sweep, require_folders
+from qdsweep.planning.checks import (
+    check_effects,
+    check_fit,
+    check_packages,
+    check_sweep,
+    require_folders,
+)
 from qdsweep.planning.console import Progress
 from qdsweep.planning.jobs import (
     REQUESTED,
@@ -135,6 +141,8 @@ class Start:
             self.sweep = sweep_of(self.settings, results, self.sources)
             self.settings = self.settings.with_columns(self.sweep.columns)
             check_sweep(self.settings, self.sweep, self.sources)
+            with naming_file(self.sources, "experiment"):
+                check_effects(self.sweep.runs, results)
             self.search = search_plan(self.settings, self.sweep, self.sources)
             self.confirming = self.confirming_now()
         self.clusters = clusters_of(self.settings, self.sources)

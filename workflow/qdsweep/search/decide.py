@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from qdsweep.config.base import typed
+from qdsweep.config.experiment import refuse_idle
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import read_json_if_whole
 from qdsweep.host.machine import apply_baseline, has_avx2
@@ -65,7 +66,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
         """Returns whether the values of a row, which are drawn separately, are compatible."""
         try:
             values = dict(zip(names, map(typed, row), strict=True))
-            compose_candidate(plan.base, values, seeds[0])
+            refuse_idle(compose_candidate(plan.base, values, seeds[0]))
         except BadInput:
             return False
         return True

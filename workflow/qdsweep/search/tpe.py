@@ -80,7 +80,7 @@ def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[Drawn]:
 def study_of(
     sources: Sequence[Drawn], observations: Sequence[Observation], seeds: tuple[int, int] = (0, 0)
 ) -> "Study":
-    """Returns a study that maximises the score, where failed candidates are the worst.
+    """Returns a study that maximises the score, where failed candidates are below all others.
 
     Args:
         sources: The swept sources.
@@ -92,6 +92,7 @@ def study_of(
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     digest = hashlib.sha256("{} {}".format(*seeds).encode()).digest()
+    scores = [score for _, score in observations if is_score(score)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Optuna has called `group` experimental since 2021
         sampler = optuna.samplers.TPESampler(
@@ -100,16 +101,17 @@ def study_of(
             multivariate=True,
             group=True,  # models the sources with the same condition together
             constant_liar=True,  # separates the candidates of a batch
+            gamma=lambda count: min(math.ceil(0.1 * count), 25, len(scores)),  # good candidates
         )
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name="search")
-    worst = min(score for _, score in observations if is_score(score))
+    failed = math.nextafter(min(scores), -math.inf)  # no tie, as only the order counts
     for row, score in observations:
         values = dict(zip([source.name for source in sources], row, strict=True))
         active = [source for source in sources if source.holds(values)]
         trial = optuna.trial.create_trial(
             params={source.name: _coordinate(source, values[source.name]) for source in active},
             distributions={source.name: _distribution(source) for source in active},
-            value=score if is_score(score) else worst,
+            value=score if is_score(score) else failed,
         )
         study.add_trial(trial)
     return study
@@ -215,7 +217,7 @@ def propose(
     Args:
         sources: The drawn sources.
         observations: Existing candidates in the order of their numbers. A failed candidate counts
-            as the worst. If there are none, the new ones are drawn at random.
+            as worse than all others. If there are none, the new ones are drawn at random.
         seed: The seed of the search.
         first: The number of the first new candidate.
         number: Number of new candidates.

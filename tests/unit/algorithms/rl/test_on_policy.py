@@ -228,7 +228,7 @@ def test_an_iteration_of_a_single_transition_trains_a2c(minibatch):
 @pytest.mark.parametrize("kind", ["ppo", "a2c", "impala", "dqn", "apex_dqn"])
 def test_a_learner_that_has_diverged_is_refused_by_name(kind):
     learner = made(kind, **{"algorithm.learning_rate": 1e30})
-    for seed in range(4):
-        learner.learn([episode(40, seed)])
     with refused(kind, "NaN", "learning_rate", kind=QdsweepError):
+        for seed in range(4):
+            learner.learn([episode(40, seed)])
         assert learner.policy is None

@@ -14,7 +14,12 @@ from qdsweep.algorithms.learning.estimate import (
 )
 from qdsweep.algorithms.learning.learner import require_vectors, teach
 from qdsweep.algorithms.learning.td3 import TD3
-from qdsweep.algorithms.ribs.algorithm import build_emitter, can_change, change_emitter
+from qdsweep.algorithms.ribs.algorithm import (
+    build_emitter,
+    can_change,
+    change_emitter,
+    restarting,
+)
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.learning import CMAMEGATD3ES, EstimatedCMAMEGA
 from qdsweep.domains.base import Domain, Evaluation, Floats
@@ -98,7 +103,8 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
             rows_told, info = (
                 {key: rows[ranked] for key, rows in of.items()} for of in (rows_told, info)
             )
-            self._emitter.tell(**rows_told, add_info=info)
+            with restarting([self._emitter]):
+                self._emitter.tell(**rows_told, add_info=info)
         if self._critic is not None:
             teach(self._critic, evaluation)
 

@@ -172,6 +172,14 @@ class Adam:
         self._first = np.zeros(size, dtype)
         self._second = np.zeros(size, dtype)
 
+    def check(self) -> None:
+        """Refuses infinite moments, with which steps are 0.
+
+        Raises:
+            QdsweepError: A square of a gradient is too large for the precision, or NaN.
+        """
+        finite(self._second, "the mean of squared gradients")
+
     def step(self, parameters: NDArray[Any], gradient: NDArray[Any]) -> None:
         """Makes a step.
 
@@ -358,7 +366,11 @@ class TD3:
         self.replay.add(record._replace(actions=scaled))
 
     def train(self, steps: int) -> None:
-        """Trains the critics, and at every `policy_delay`-th step the actor and the targets."""
+        """Trains the critics, and at every `policy_delay`-th step the actor and the targets.
+
+        Raises:
+            QdsweepError: Training has diverged.
+        """
         if not self.replay.size:
             return
         settings = self._settings
@@ -371,6 +383,8 @@ class TD3:
                 self._actor_adam.step(self.actor, self._loss_gradient(self.actor, observations))
                 follow(self.target_actor, self.actor, settings.tau)
                 follow(self.target_critics, self.critics, settings.tau)
+        self._critic_adam.check()
+        self._actor_adam.check()
 
     def ascend(self, solutions: Floats, steps: int, batch: int, lr: float) -> Floats:
         """Improves actors by the gradient of the first critic (PGA-MAP-Elites' variation).
@@ -396,6 +410,7 @@ class TD3:
             observations = self.replay.draw_observations(self.rng, steps * batch)
             for of_step in np.split(observations, steps):
                 adam.step(parameters, self._loss_gradient(parameters, of_step))
+            adam.check()
             solution[:] = parameters
         return finite(improved, "an actor that has climbed the critic")
 

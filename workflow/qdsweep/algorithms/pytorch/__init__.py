@@ -32,6 +32,12 @@ def arrays(state: Any) -> Any:
     return _each(arrays, state)
 
 
+def is_finite(optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether all moments of an optimiser are finite. Infinite ones allow no more steps."""
+    moments = (moment for state in optimizer.state.values() for moment in state.values())
+    return all(bool(torch.isfinite(torch.as_tensor(moment)).all()) for moment in moments)
+
+
 def tensors(state: Any) -> Any:
     """Returns the `state_dict` that `arrays` converted."""
     if isinstance(state, np.ndarray):

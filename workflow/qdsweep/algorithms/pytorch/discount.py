@@ -12,8 +12,9 @@ from ribs.discount_models import MLP, DiscountModelManager
 from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from qdsweep.algorithms.pytorch import arrays, tensors
+from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
 from qdsweep.domains.base import Floats
+from qdsweep.errors import QdsweepError
 
 
 class DiscountModel(DiscountModelManager):
@@ -81,6 +82,9 @@ class DiscountModel(DiscountModelManager):
 
         Returns:
             The mean loss of each epoch.
+
+        Raises:
+            QdsweepError: Training has diverged.
         """
         data = TensorDataset(
             self._normalize(
@@ -105,6 +109,11 @@ class DiscountModel(DiscountModelManager):
                 losses.append(total / len(data))
                 if losses[-1] <= self.train_cutoff_loss:
                     break
+        if not is_finite(self.optimizer):
+            raise QdsweepError(
+                "the discount model has diverged: means of its squared gradients are infinite or "
+                "NaN. Usual causes: objectives far outside of objective_range, or a high model_lr"
+            )
         return losses
 
     def inference(self, measures: ArrayLike, batch_size: int | None = None) -> Floats:

@@ -1,6 +1,7 @@
 """A composition of pyribs' archives and emitters as an `Algorithm`, and the types of emitters."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,6 +61,7 @@ KINDS = {
 }
 
 
+_RESTARTING = (emitters.EvolutionStrategyEmitter, emitters.GradientArborescenceEmitter)
 # The keys that an assignment to the attribute of their name does not change.
 _CHANGES: dict[str, Callable[[Any, Any], None]] = {
     "ranker": internals.change_ranker,
@@ -107,6 +109,24 @@ def begins_at_random(emitter: Any) -> bool:
     """Returns whether the next batch of a gradient emitter is its random first one."""
     gradients = isinstance(emitter, emitters.GradientOperatorEmitter)
     return gradients and emitter.archive.empty and emitter.initial_solutions is not None
+
+
+@contextmanager
+def restarting(emitters: Sequence[Any]) -> Iterator[None]:
+    """Lets emitters restart in a `with` block from x0, as long as their archive is empty.
+
+    pyribs restarts them from a random elite, and raises an IndexError where there is none.
+    """
+    emitter = next((each for each in emitters if isinstance(each, _RESTARTING)), None)
+    if emitter is None or not getattr(emitter.archive, "empty", False):
+        yield
+        return
+    archive, sample = emitter.archive, emitter.archive.sample_elites
+    archive.sample_elites = lambda n: {"solution": [emitter.x0] * n} if archive.empty else sample(n)
+    try:
+        yield
+    finally:
+        del archive.sample_elites  # the method of its class
 
 
 def build_emitter(
@@ -200,7 +220,8 @@ class RibsAlgorithm(Algorithm):
             self.keep(measures if self._groups else None)
             self.ribs_scheduler.tell_dqd(objective, measures, evaluation.jacobian, **fields)
         else:
-            self.ribs_scheduler.tell(objective, measures, **fields)
+            with restarting(self.emitters):
+                self.ribs_scheduler.tell(objective, measures, **fields)
             if isinstance(self.ribs_scheduler.archive, DiscountArchive):
                 internals.train_discounts(self.ribs_scheduler.archive)
 

@@ -248,7 +248,7 @@ class DQNLearner(SB3Learner):
     def learn(self, episodes: list[Record]) -> None:
         """Adds episodes to the replay buffer, and trains in proportion to their steps."""
         settings = self._settings
-        with self._generators.used():
+        with self._training():
             for record in episodes:
                 self._add(record)
                 self._advance(len(record.rewards))

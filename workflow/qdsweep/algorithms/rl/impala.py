@@ -102,7 +102,7 @@ class IMPALALearner(OnPolicyLearner):
                 blocks = [self._evaluate(block)[1] for block in steps.blocks()]
             played = torch.cat(blocks).numpy()
             last = ends_of_unrolls(steps.over, self._settings.n_steps)
-            with self._generators.used():
+            with self._training():
                 for rows in shuffled(last, self._settings.minibatch):
                     self._improve(steps.at(rows), last[rows], played[rows])
         self._policies.append(arrays(self.model.policy.state_dict()))

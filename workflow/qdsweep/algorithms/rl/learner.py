@@ -17,7 +17,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule
 
-from qdsweep.algorithms.pytorch import arrays, tensors
+from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
 from qdsweep.algorithms.rl.steps import Steps, join
 from qdsweep.domains.base import Actor, Floats, Record
 from qdsweep.errors import QdsweepError
@@ -185,10 +185,7 @@ class SB3Learner(ABC):
                 parts += [layer.weight, layer.bias][: 1 + self._actor.bias]
         weights = np.concatenate([arrays(part).ravel() for part in parts])
         if not np.isfinite(weights).all():
-            raise QdsweepError(
-                f"algorithm {self._settings.name} has diverged: weights of its policy are infinite "
-                "or NaN. Usual causes: a high learning_rate or huge rewards"
-            )
+            raise self._diverged("weights of its policy are")
         return weights if self._actor.image else weights.astype(np.float64)
 
     def _advance(self, steps: int) -> None:
@@ -196,6 +193,39 @@ class SB3Learner(ABC):
         self.steps += steps
         decay = self._settings.decay_steps
         self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0
+
+    @contextmanager
+    def _training(self) -> Iterator[None]:
+        """Uses the learner's generators in a `with` block, and refuses what changes no weight.
+
+        stable-baselines3 divides a gradient by its norm, or an optimiser by the root of its mean
+        square. If that is infinite in single precision, the step is 0.
+
+        Raises:
+            QdsweepError: Training has diverged.
+        """
+        clip = torch.nn.utils.clip_grad_norm_
+
+        def clip_finite(*given: Any, **further: Any) -> torch.Tensor:
+            norm = clip(*given, **further)
+            if not torch.isfinite(norm):
+                raise self._diverged("the norm of its gradient is")
+            return norm
+
+        torch.nn.utils.clip_grad_norm_ = clip_finite
+        try:
+            with self._generators.used():
+                yield
+        finally:
+            torch.nn.utils.clip_grad_norm_ = clip
+        if not is_finite(self.model.policy.optimizer):
+            raise self._diverged("means of its squared gradients are")
+
+    def _diverged(self, what: str) -> QdsweepError:
+        return QdsweepError(
+            f"algorithm {self._settings.name} has diverged: {what} infinite or NaN. Usual causes: "
+            "a high learning_rate or huge rewards"
+        )
 
     def _descend(self, loss: Any) -> None:
         """Makes a gradient step with a clipped gradient, as stable-baselines3 does."""

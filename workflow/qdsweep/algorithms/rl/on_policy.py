@@ -13,8 +13,9 @@ from qdsweep.algorithms.pytorch import arrays
 from qdsweep.algorithms.rl.base import RLAlgorithm
 from qdsweep.algorithms.rl.learner import SB3Learner
 from qdsweep.algorithms.rl.steps import Stacks, Steps
-from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
+from qdsweep.domains.base import Actor, Evaluation, Exploration, Floats, Record
 from qdsweep.domains.policies import count_parameters, layer_shapes
+from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 
 _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
@@ -55,8 +56,19 @@ class OnPolicyLearner(SB3Learner):
         settings: The settings of the algorithm.
         seed: The seed of the initial weights and of the order of the transitions.
 
+    Raises:
+        BadInput: The actions are discrete, and the settings have a deviation for them.
+
     Attributes: see `SB3Learner`.
     """
+
+    def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
+        if actor.discrete and settings.log_std_init != 0:
+            raise BadInput(
+                f"algorithm.log_std_init = {settings.log_std_init} has no effect, but would make "
+                "a new run: the domain's actions are discrete. Leave it out, or set its default, 0"
+            )
+        super().__init__(actor, settings, seed)
 
     @property
     def policy(self) -> Floats:
@@ -82,7 +94,7 @@ class OnPolicyLearner(SB3Learner):
         # A2C would divide a single advantage by NaN.
         normalize = self._settings.normalize_advantage and buffer.buffer_size > 1
         self.model.normalize_advantage = normalize
-        with self._generators.used():
+        with self._training():
             self.model.train()
         self.model.rollout_buffer = None
 

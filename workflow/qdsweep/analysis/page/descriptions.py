@@ -334,12 +334,14 @@ def _parts(
             keys["restart_rule"] = _restart_text(keys["restart_rule"])
         scales = {key: step for key in SCALES if keys.get(key, 0) is None}
         yield kind, type(part), keys | scales
+    holder: Model = getattr(model, "archive", model)
+    idle = dict(holder.idle())
     archive = _with_arguments(algorithm.get("archive", {}))
+    archive = {key: value for key, value in archive.items() if key not in idle}
     if archive.get("learning_rate") is not None and archive.get("threshold_min") is None:
         archive["threshold_min"] = "equal to the lower bound of the objective"
     if archive.get("type") == "density" and archive.get("bandwidth") is None:
         archive["bandwidth"] = "of 5 % of the mean range of the measures"
-    holder: Model = getattr(model, "archive", model)
     yield "", type(holder), {key: value for key, value in archive.items() if key != "type"}
     scheduler = algorithm.get("scheduler", {})
     if scheduler.get("type") == "bandit":
