@@ -46,7 +46,8 @@ def read_record(given: Any, kind: Any = np.float32) -> Any:
         record = Record(*map(np.asarray, given, kinds))
     if kind is np.float32:
         record = record._replace(observations=_without_unused(record))
-    for name, before, after in zip(Record._fields, given, record, strict=True):
+    parts: Any = zip(Record._fields, given, record, strict=True)
+    for name, before, after in parts:
         too_large = np.isinf(after) if after is not before else np.array(False)
         if too_large.any() and (finite := np.isfinite(before) & too_large).any():
             raise ValueError(
