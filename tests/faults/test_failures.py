@@ -23,8 +23,9 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
+from qdsweep.experiment import reload
 from qdsweep.host.lock import Lock, Locked
-from qdsweep.records.paths import Results
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import write_configs
 from qdsweep.records.status import read_status
 from qdsweep.sweep.runs import table_of_runs
@@ -382,3 +383,15 @@ def test_a_signal_after_the_end_changes_no_exit_code(tiny, tmp_path):
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert summary(tmp_path / "out")["status"] == "finished"
+
+
+def test_a_start_does_some_work_however_short_its_time(tiny, tmp_path):
+    """The next one is refused, because it is known how long a start takes."""
+    words, limit, out = ("run", tiny, "--out", "out"), ("--max-seconds", "0.5"), tmp_path / "out"
+    command("qdsweep", *words, *limit, cwd=tmp_path, check=75)
+    saved = reload.newest(RunDir(out).state, None, {})
+    assert saved.state.iterations or saved.state.pending.done.any()
+    command("qdsweep", *words, cwd=tmp_path)
+    more = ("--set", "iterations=1000000")
+    refusal = command("qdsweep", *words, *more, *limit, cwd=tmp_path, check=2)
+    names_all(refusal.stderr, "max_seconds = 0.5")

@@ -8,9 +8,9 @@ elite many times and insert it with its mean result into an empty archive, the c
 import json
 import logging
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
-from qdsweep.host.slurm import seconds_left
+from qdsweep.host.clock import AWAKE
+from qdsweep.host.slurm import WallTime
 from qdsweep.records.paths import RunDir
 from qdsweep.versions import installed_versions
 
@@ -228,22 +229,23 @@ def _evaluate(
     timeout: float | None,
     elites: int,
 ) -> None:
-    saved_at = counted_to = time.monotonic()
+    saved_at = counted_to = AWAKE.now()
     for rows, batch in work:
         try:
             with stop.interruptible(timeout):
                 for part, outcome in engine.evaluate(batch, [slice(0, len(rows))]):
                     samples.put(rows[part], outcome.evaluation)
-                    now = time.monotonic()
+                    now = AWAKE.now()
                     samples.core_seconds[...] += (now - counted_to) * engine.workers
                     counted_to = now
+                    stop.begin()
                     stop.progress()
                     for failure in outcome.failures:
                         log.warning("scored, not evaluated: %s", describe_failure(failure))
-                    if time.monotonic() - saved_at >= SAVE_SECONDS:
+                    if AWAKE.now() - saved_at >= SAVE_SECONDS:
                         with stop.deferred():
                             samples.save()
-                        saved_at = time.monotonic()
+                        saved_at = AWAKE.now()
                         log.info("%d evaluations left", len(samples.missing))
         except EvaluationFailed as error:
             failure = error.failure
@@ -269,7 +271,6 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
     Raises:
         QdsweepError: It failed; the message has the reason.
     """
-    began = time.monotonic()
     if times < 1 or seed < 0:
         raise BadInput(f"--times {times} --seed {seed}: times must be at least 1, seed at least 0")
     settings = Reevaluate(times=times, seed=seed)
@@ -277,12 +278,12 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     log = logging.getLogger("qdsweep")
     log.setLevel(logging.INFO)
-    left = seconds_left(cluster.max_seconds)
+    wall_time = WallTime(cluster.max_seconds)
     try:
         with Stop() as stop:
             from qdsweep.elites.corrected_archive import write_corrected_archive
 
-            stop.before(None if left is None else began + left - WALL_TIME_MARGIN)
+            stop.before(partial(wall_time.end, WALL_TIME_MARGIN))
             samples = reevaluate(run_dir, settings, cluster, stop)
             about = write_corrected_archive(run_dir, settings, *samples.by_repeat(times))
             stop.keep_handlers()

@@ -200,6 +200,7 @@ def evaluate(
         for rows, outcome in engine.evaluate(pending.batch, pending.missing(), meanwhile):
             with stop.deferred():  # a row and its failure belong together
                 pending.put(rows, outcome.evaluation, [each.row for each in outcome.failures])
+                stop.begin()
                 for failure in outcome.failures:
                     log.warning("scored, not evaluated: %s", describe_failure(failure))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,11 @@ from qdsweep.experiment.results import (
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
+from qdsweep.host.clock import AWAKE
 from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load, processor, require_baseline
 from qdsweep.host.process import image
+from qdsweep.host.slurm import WallTime
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import Summary, write_config
@@ -71,7 +74,7 @@ def compute(
     cluster: Cluster,
     stop: Stop,
     options: Options = Options(),  # noqa: B008 - immutable
-    deadline: float | None = None,
+    wall_time: WallTime | None = None,
     helpers: Helpers | None = None,
     identity: Identity | None = None,
 ) -> None:
@@ -83,7 +86,7 @@ def compute(
         cluster: The cluster config.
         stop: Decides when to stop before the end.
         options: The options of the run.
-        deadline: The time at which the process must have ended, in the clock `time.monotonic` [s].
+        wall_time: When the process must have ended; None for never.
         helpers: Starts the workers, if the engine needs it.
         identity: The run's identity, if the caller knows it. The experiment is then in the form
             of this run, from `form_in`.
@@ -123,6 +126,7 @@ def compute(
         _refuse_other_domain(saved.header, domain, run)
         state = saved.state
         log.info("resumes after iteration %d from the reload file", state.iterations)
+    _require_time(run.state, options.max_seconds)
     own = OwnMetrics(experiment, state)
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
@@ -143,7 +147,7 @@ def compute(
         Load(cluster.workers_per_node),
         history,
         stop,
-        deadline,
+        wall_time,
         bar,
     )
     with recorder.attempt(state):
@@ -163,6 +167,20 @@ def _refuse_fields(experiment: Experiment, domain: Domain) -> None:
     if isinstance(experiment.domain, Plugin):
         target = experiment.domain.type
         refuse_fields(domain, f"{find_source(target)}: domain.type = {target}")
+
+
+def _require_time(files: StateDir, max_seconds: float | None) -> None:
+    """Refuses a limit that is shorter than each earlier start of the run with a save."""
+    starts = [
+        attempt["first_evaluation"] + attempt.get("save", 0.0)
+        for attempt in read_status(files).attempts
+        if "first_evaluation" in attempt
+    ]
+    if max_seconds is not None and starts and max_seconds < min(starts):
+        raise BadInput(
+            f"max_seconds = {max_seconds:g}: a start of this run took {min(starts):.1f} s until "
+            "its first evaluation and a save, so it would hardly progress. Use a longer limit"
+        )
 
 
 def _refuse_other_domain(header: dict[str, Any], domain: Domain, run: RunDir) -> None:
@@ -202,7 +220,7 @@ class Recorder:
     load: Load
     history: Insertions
     stop: Stop
-    deadline: float | None
+    wall_time: WallTime | None
     bar: InitVar[bool]
 
     def __post_init__(self, state: State, bar: bool) -> None:
@@ -235,7 +253,7 @@ class Recorder:
         self.save_seconds = 0.0
         self.logged_interval = LOGGED_INTERVAL / 2
         self.saved = self.files.reload(state.iterations)
-        self.saved_at = self.status_at = time.monotonic()
+        self.saved_at = self.status_at = AWAKE.now()
         self.row: dict[str, Any] = measure(state)
         self.archive = describe_archive(state.algorithm.archive, self.domain)
 
@@ -250,13 +268,13 @@ class Recorder:
             self._note_start(seconds)
             require_baseline()  # the user's code may import libraries only when it is called
         self._add_row(state, seconds)
-        if time.monotonic() - self.status_at >= STATUS_SECONDS:
+        if AWAKE.now() - self.status_at >= STATUS_SECONDS:
             self.write_status(state, "running")
         self.progress.show(self.row)
 
     def save_if_due(self, state: State) -> float:
         """Saves if a save is due, and returns the time that it took [s]."""
-        if time.monotonic() - self.saved_at < self._interval():
+        if AWAKE.now() - self.saved_at < self._interval():
             return 0.0
         self.save(state)
         self._log_interval()
@@ -307,8 +325,9 @@ class Recorder:
         self.saved = reload.save(
             state, self.files, self.identity.fingerprint, self.versions, header
         )
-        self.saved_at = time.monotonic()
+        self.saved_at = AWAKE.now()
         self.save_seconds = time.perf_counter() - start
+        self.attempts[-1]["save"] = round(self.save_seconds, 2)
         self._watch_wall_time()
 
     def _log_interval(self) -> None:
@@ -327,9 +346,9 @@ class Recorder:
 
     def _watch_wall_time(self) -> None:
         """Stops the run in time for one more save, from the cost of the last one and training."""
-        if self.deadline is not None:
+        if self.wall_time is not None:
             margin = WALL_TIME_MARGIN + 3 * self.save_seconds + self.stop.longest_delay
-            self.stop.before(self.deadline - margin)
+            self.stop.before(partial(self.wall_time.end, margin))
 
     def write_status(self, state: State, status: str) -> None:
         """Writes status.json, the only file of a live run that `qdsweep status` reads.
@@ -338,7 +357,7 @@ class Recorder:
         """
         self.metrics.flush()
         self.history.flush()
-        self.status_at = time.monotonic()
+        self.status_at = AWAKE.now()
         self.attempts[-1]["load"] = self.load.look()
         ((unit, amount),) = self.experiment.budget.items()
         first: StatusFile = {

@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-import time
 import zipfile
 from contextlib import suppress
 from functools import partial
@@ -20,7 +19,7 @@ from qdsweep.files import read_json_if_whole, try_to_remove
 from qdsweep.host import process
 from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.machine import apply_baseline
-from qdsweep.host.slurm import job_details, seconds_left
+from qdsweep.host.slurm import WallTime, job_details
 from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir, StateDir
@@ -48,12 +47,10 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     Raises:
         QdsweepError: The run failed; the message has the reason.
     """
-    began = time.monotonic()
-    left = seconds_left(options.max_seconds)
+    wall_time = WallTime(options.max_seconds)
     apply_baseline(experiment.cpu_baseline)
     out = out.absolute()  # a domain may change the working directory
-    deadline = None if left is None else began + left
-    main = partial(_start, experiment, RunDir(out), cluster, options, deadline)
+    main = partial(_start, experiment, RunDir(out), cluster, options, wall_time)
     if cluster.engine_name != "mpi":
         return main()
     from qdsweep.experiment import ranks
@@ -72,7 +69,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
 
 
 def _start(
-    experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, deadline: float | None
+    experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, wall_time: WallTime
 ) -> int:
     experiment, identity = form_in(experiment, run)
     with Stop() as stop:
@@ -84,7 +81,7 @@ def _start(
                 from qdsweep.experiment.run_log import start_log
 
                 start_log(run.state.log, terminal=options.terminal)
-                code = _locked(experiment, identity, run, cluster, options, stop, deadline)
+                code = _locked(experiment, identity, run, cluster, options, stop, wall_time)
                 stop.keep_handlers()
                 return code
         except OSError as error:
@@ -111,7 +108,7 @@ def _locked(
     cluster: Cluster,
     options: Options,
     stop: Stop,
-    deadline: float | None,
+    wall_time: WallTime,
 ) -> int:
     log = logging.getLogger("qdsweep")
     files = run.state
@@ -157,7 +154,7 @@ def _locked(
         try:
             from qdsweep.experiment.run import compute
 
-            compute(experiment, run, cluster, stop, options, deadline, helpers, identity)
+            compute(experiment, run, cluster, stop, options, wall_time, helpers, identity)
         except BaseException as error:
             with suppress(OSError):  # a full disk must not hide the error
                 write_ending(files, error, identity.fingerprint)

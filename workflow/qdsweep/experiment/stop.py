@@ -1,7 +1,7 @@
 """Stops a run before its end: on a signal, before its time limit, or if evaluations hang."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
@@ -43,7 +43,8 @@ class Stop:
         self.reason: str | None = None
         self.longest_delay = 0.0
         self._interruptible = False
-        self._deadline: float | None = None
+        self._deadline: Callable[..., float | None] | None = None
+        self._has_begun = False
         self._timeout: float | None = None
         self._progress_at = 0.0
         self._previous: dict[int, object] = {}
@@ -78,10 +79,21 @@ class Stop:
             self._interruptible = False
             raise Interrupted(self.reason)
 
-    def before(self, deadline: float | None) -> None:
-        """Asks the run to stop at a time of the clock `AWAKE` [s]; None for never."""
+    def before(self, deadline: Callable[..., float | None]) -> None:
+        """Asks the run to stop at a time.
+
+        Args:
+            deadline: Returns the time of the clock `AWAKE` [s], or None for never. It is given
+                `has_begun`: whether a part was evaluated.
+        """
         self._deadline = deadline
         self._arm()
+
+    def begin(self) -> None:
+        """Notes that a part was evaluated in this start."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._arm()
 
     @contextmanager
     def interruptible(self, timeout: float | None = None) -> Iterator[None]:
@@ -128,9 +140,13 @@ class Stop:
             self._progress_at = AWAKE.now()
             self._arm()
 
+    def _due(self) -> float | None:
+        return None if self._deadline is None else self._deadline(has_begun=self._has_begun)
+
     def _arm(self) -> None:
         """Sets the only timer of this process to the earliest of its times."""
-        due = [] if self._deadline is None else [self._deadline]
+        end = self._due()
+        due = [] if end is None else [end]
         if self._timeout is not None and self._interruptible:
             due.append(self._progress_at + self._timeout)
         wait = max(0.001, min(due) - AWAKE.now()) if due else 0.0
@@ -138,7 +154,8 @@ class Stop:
 
     def _alarm(self, number: int, frame: FrameType | None) -> None:
         now = AWAKE.now()
-        if self._deadline is not None and now >= self._deadline:
+        end = self._due()
+        if end is not None and now >= end:
             self._deadline = None
             self.ask("the end of the wall time")
         timeout = self._timeout
