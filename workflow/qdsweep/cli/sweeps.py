@@ -296,7 +296,7 @@ def _clean(arguments: argparse.Namespace) -> int:
         paths = [*leftovers(results), *(orphans(results) if arguments.orphans else ())]
     sizes = [size(path) for path in paths]
     for path, bytes_ in zip(paths, sizes, strict=True):
-        print(f"{bytes_ / 1e6:10.3f} MB  {path}")
+        print(f"{bytes_ / 1e6:10.3f} MB  {path}{_target(path)}")
     total = f"{len(paths)} found, {sum(sizes) / 1e6:.3f} MB"
     if arguments.dry_run:
         print(f"{total} would be removed")
@@ -435,16 +435,25 @@ def runs_of(sweep: SweepDir) -> set[str]:
     return runs | {row["id"] for row in read_confirm(sweep)}
 
 
+def _target(path: Path) -> str:
+    """Returns where a link leads; its target stays."""
+    if not path.is_symlink():
+        return ""
+    return f" (a link to {path.readlink()}, which {'stays' if path.exists() else 'is missing'})"
+
+
 def size(path: Path) -> int:
-    """Returns bytes on disk; a file with two names is counted once."""
+    """Returns bytes on disk: a file with two names once, a link without its target."""
+    if path.is_symlink():
+        return path.lstat().st_size
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     stats = {(s.st_dev, s.st_ino): s.st_size for s in (file.stat() for file in files)}
     return sum(stats.values())
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a folder."""
-    if path.is_dir():
+    """Removes a file, a folder or a link, without its target."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
