@@ -63,7 +63,7 @@ class Axis:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Value -> its label: text that is not too long, numbers that are told apart."""
+        """Value -> its label: text that is not too long, numbers in digits that differ."""
         if self.numbers is None:
             return {value: _category(value) for value in self.values}
         return dict(zip(self.values, apart(self.numbers), strict=True))
