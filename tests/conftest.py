@@ -128,7 +128,7 @@ REST = (
     *("container/", "report/", "slurm/"),
     *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
     *(f"trust/test_{name}.py" for name in ("bits", "disks", "file_locks", "file_system")),
-    *(f"trust/test_{name}.py" for name in ("machines", "many_runs", "strangers")),
+    *(f"trust/test_{name}.py" for name in ("machines", "many_runs", "reads", "strangers")),
     "trust/test_bad_input.py::test_real_processes_say_the_same",
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),

@@ -12,6 +12,7 @@ from typing import Any
 from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
+from qdsweep.records.sums import checksum
 
 REMEDY = "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
 """The remedy for runs that failed."""
@@ -36,7 +37,7 @@ class Status:
         workers: How many workers did.
         budget: The budget key and its amount.
         attempts: The attempts at the run, the last one last.
-        is_damaged: Whether the file cannot be read.
+        is_damaged: Whether the file cannot be read, or has changed since it was written.
     """
 
     id: str = ""
@@ -76,6 +77,8 @@ def read_status(state: StateDir) -> Status:
     if not file.exists():  # of most runs, when a sweep starts
         return Status()
     data = read_json_if_whole(file)
+    if data.pop("sha256", None) not in (None, checksum(data)):  # earlier releases write none
+        return Status(is_damaged=True)
     try:
         names = (*(metric.name for metric in CURVES), *data.get("own_metrics", ()))
         return Status(
@@ -106,7 +109,7 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
         status: id, status, budget, iteration, metrics (the user's are named in `own_metrics`),
             seconds of each phase, engine, workers, attempts and further details.
     """
-    write_json(state.status, status)
+    write_json(state.status, {**status, "sha256": checksum(status)})
 
 
 def read_attempts(path: Path) -> list[dict[str, Any]]:
