@@ -19,6 +19,7 @@ from qdsweep.planning.start import plan_data, read_sweep, sweep_of
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import digest, write_plan
 from qdsweep.records.results import write_config
+from qdsweep.records.status import write_status
 
 EXPERIMENT = {**TINY, "algorithm": "map_elites"}
 SIGMAS = 100
@@ -100,8 +101,11 @@ def _copy(folder: Path, model: str, run: str, experiment: Experiment, *, anew: b
     new.state.path.mkdir(parents=True)
     write_config(new.state.config, experiment)
     new.state.lock.touch()
-    for file in ("summary.json", "status.json", "run.log"):
+    for file in ("summary.json", "run.log"):
         (new.state.path / file).write_text((old.state.path / file).read_text().replace(model, run))
+    status = json.loads(old.state.status.read_text().replace(model, run))
+    del status["sha256"]
+    write_status(new.state, status)
     for path in old.state.path.iterdir():
         target = new.state.path / path.name
         if not target.exists() and path.is_file():
