@@ -142,7 +142,7 @@ REST = (
     *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
     *(f"trust/test_{name}.py" for name in ("access_lists", "bits", "disks", "file_locks")),
     *(f"trust/test_{name}.py" for name in ("file_system", "groups", "machines", "many_runs")),
-    "trust/test_strangers.py",
+    *(f"trust/test_{name}.py" for name in ("reads", "strangers")),
     "trust/test_bad_input.py::test_real_processes_say_the_same",
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),

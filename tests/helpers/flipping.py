@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 from unittest import mock
 
@@ -36,7 +37,7 @@ def flip(path: Path, chance: random.Random, start: int = 0, stop: int | None = N
 def copy(folder: Path, target: Path) -> Path:
     """A copy with the same times and hard links."""
     shutil.rmtree(target, ignore_errors=True)
-    os.system(f"cp -a {folder} {target}")
+    subprocess.run(["cp", "-a", folder, target], check=True)
     return target
 
 

@@ -18,6 +18,7 @@ from qdsweep.planning.start import plan_data, read_sweep, sweep_of
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import digest, write_plan
 from qdsweep.records.results import write_config
+from qdsweep.records.status import write_status
 from qdsweep.sweep.runs import Sweep
 
 EXPERIMENT = {**TINY, "algorithm": "map_elites"}
@@ -100,10 +101,16 @@ def _copy(folder: Path, model: str, run: str, sweep: Sweep, *, anew: bool) -> No
     new.state.path.mkdir(parents=True)
     write_config(new.state.config, sweep.runs[run])
     new.state.lock.touch()
-    for file in ("summary.json", "status.json", "run.log"):
+
+    def renamed(file: str) -> str:
         text = (old.state.path / file).read_text().replace(model, run)
-        text = text.replace(sweep.fingerprints[model], sweep.fingerprints[run])
-        (new.state.path / file).write_text(text)
+        return text.replace(sweep.fingerprints[model], sweep.fingerprints[run])
+
+    for file in ("summary.json", "run.log"):
+        (new.state.path / file).write_text(renamed(file))
+    status = json.loads(renamed("status.json"))
+    del status["sha256"]
+    write_status(new.state, status)
     for path in old.state.path.iterdir():
         target = new.state.path / path.name
         if not target.exists() and path.is_file():

@@ -10,12 +10,13 @@ import pytest
 from flipping import copy, flip, say
 from in_process import compute_run
 from refusals import names_all
-from results import digest, steps
+from results import digest, read_json, steps
 from support import BIN, POLE, TINY, snakemake, write_yaml
 from waiting import wait_until
 
 from qdsweep.errors import QdsweepError
 from qdsweep.records.paths import StateDir
+from qdsweep.records.status import write_status
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 # Flips in a finished sweep, those of them with Snakemake, and flips in half-done runs.
@@ -113,8 +114,11 @@ def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
 
 def test_a_folder_with_the_id_of_another_run_names_the_file(halves, tmp_path):
     run = copy(halves["half"], tmp_path / "out")
-    status = StateDir(run / "state").status
-    status.write_text(status.read_text().replace("lp_sphere-", "lp_spherm-"))
+    state = StateDir(run / "state")
+    status = state.status
+    other = read_json(status)
+    del other["sha256"]
+    write_status(state, other | {"id": other["id"].replace("lp_sphere-", "lp_spherm-")})
     write_yaml(tmp_path / "experiment.yaml", RUN)
     code, printed = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
     assert code == 2

@@ -5,17 +5,29 @@ re-evaluations, results of others, tables, figures, the page and what follows fr
 """
 
 import contextlib
+import json
 import os
 import random
 import re
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
+import pytest
 from flipping import copy, flip, say
 from results import read_json, steps
-from support import POLE
+from support import POLE, write_yaml
+from test_disks import planned
+
+from qdsweep.analysis.explore.data import index, pack
+from qdsweep.analysis.explore.live import open_run
+from qdsweep.analysis.explore.runs import Shown
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load, load_elites, load_sweep
+from qdsweep.files import read_arrays
+from qdsweep.records.paths import RunDir
+from qdsweep.records.plan import read_confirm, read_plan
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KINDS = "map_elites cvt_map_elites sliding_boundaries nslc dns"
@@ -60,6 +72,7 @@ THEIRS = {
     "domain": "pole",
     "seeds": [1],
     "objective_range": [0, 500],
+    "evaluations": 300,
     "archive": {"file": "theirs.npz", "dims": [5, 5], "ranges": [[-2, 2], [0, 1]]},
 }
 
@@ -92,36 +105,39 @@ class Reads:
 
 
 READS = Reads()
+
 _RUN = re.compile(r"[a-z_]+-[a-z_0-9]+-s\d+-[0-9a-f]{10}")
 # No command takes a number from these.
 _NO_NUMBERS = re.compile(r"/lock$|\.lock$|/run\.log$|\.tmp$")
+# These commands take seconds. The short form flips as many bits for each of them as here.
+SLOW = {"plot": 0, "evolution": 0, "report": 4, "export": 4}
+# A command, or a function of the study's folder with numbers.
+Command = tuple[object, ...] | Callable[[Path], str]
 
 
 def kind_of(path: Path) -> str:
     """Returns the name of files that one piece of code reads."""
-    name = _RUN.sub("RUN", str(path))
-    return re.sub(r"[0-9a-f]{32}|\d+", "N", name)
+    return re.sub(r"[0-9a-f]{32}|\d+", "N", _RUN.sub("RUN", str(path)))
 
 
 def numbers(folder: Path, but: Path = Path()) -> dict[str, object]:
     """Returns the results of all runs, and the bytes of all other files with results, but one."""
     found: dict[str, object] = {}
+    same = folder / but.parent, folder / but.parent.parent  # hard links of files in state/
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.name == but.name and path.parent in (
-            folder / but.parent,
-            folder / but.parent.parent,
-        ):
+        if not path.is_file() or (path.name == but.name and path.parent in same):
             continue
-        if not path.is_file() or "/state/" in name or "/." in name or _NO_NUMBERS.search(name):
+        if "/state/" in name or "/." in name or _NO_NUMBERS.search(name):
             continue
         if path.name == "summary.json":
             found |= {f"{name}: {key}": value for key, value in read_json(path).items()}
         elif path.name == "metrics.csv":
             found[name] = steps(path.parent)
         elif path.suffix == ".npz":
-            with np.load(path) as arrays:
-                found[name] = {key: arrays[key].tobytes() for key in arrays}
+            with contextlib.suppress(BadInput):  # a copy of a damaged file, which says so
+                arrays = read_arrays(path)
+                found[name] = {key: values.tobytes() for key, values in arrays.items()}
         elif path.suffix != ".pkl":
             found[name] = path.read_bytes()
     return found
@@ -134,48 +150,73 @@ def differing(first: dict[str, object], second: dict[str, object]) -> set[str]:
 class Study:
     """A folder in which commands run, once as they are and then with flipped bits."""
 
-    def __init__(self, folder: Path, most: int) -> None:
-        self.folder, self.most = folder / "study", most
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "study"
         self.before, self.straight = folder / "before", folder / "straight"
         self.folder.mkdir()
         self.chance = random.Random(12)
-        self.silent, self.flips, self.kinds = list[str](), 0, set[str]()
+        self.silent, self.tried = list[str](), set[str]()
 
-    def run(self, *words: object) -> tuple[int, str]:
-        """Runs a command; returns its exit code and all that it has printed and logged."""
+    def run(self, command: Command) -> tuple[int, str, dict[str, object]]:
+        """Runs a command; returns its exit code, all that it has printed, and its own numbers."""
+        if callable(command):
+            try:
+                text = command(self.folder)
+            except BadInput as error:
+                return 2, str(error), {}
+            return 0, text, {"its result": text}
         logs = {path: path.stat().st_size for path in self.folder.rglob("state/run.log")}
-        code, printed = say(*words, cwd=self.folder)
-        assert "Traceback" not in printed, (words, printed)
-        assert code in (0, 2), (words, code, printed)
+        code, printed = say(*command, cwd=self.folder)
+        assert code in (0, 1, 2), (code, printed)
+        assert "Traceback" not in printed, printed
         for path in self.folder.rglob("state/run.log"):
             printed += path.read_text()[logs.get(path, 0) :]
-        return code, printed
+        return code, printed, {}
 
-    def do(self, *words: object) -> None:
-        """Runs a command, and then with a flip in each kind of file that it reads."""
+    def do(self, *commands: Command) -> None:
+        """Runs commands, and each of them with a flip in every kind of file that it reads."""
+        for command in commands:
+            self._do(command)
+
+    def _do(self, command: Command) -> None:
         copy(self.folder, self.before)
         with READS.noted(self.folder) as read:
-            self.run(*words)
-        expected = numbers(self.folder)
+            code, printed, own = self.run(command)
+        assert code == 0, (command, printed)
+        expected = numbers(self.folder) | own
         copy(self.folder, self.straight)
-        by_kind: dict[str, list[Path]] = {}
-        for path in sorted(read):
-            there = self.before / path
-            if there.is_file() and there.stat().st_size and not _NO_NUMBERS.search(str(path)):
-                by_kind.setdefault(f"{words[0]}: {kind_of(path)}", []).append(path)
-        copy(self.before, self.folder)
-        self.run(*words)
-        volatile = differing(expected, numbers(self.folder))
-        for kind, paths in by_kind.items():
-            if kind in self.kinds and not LONG:
-                continue
-            self.kinds.add(kind)
-            for third in range(3):
-                self.flip(words, self.chance.choice(paths), third, expected, volatile)
+        what = command.__name__ if callable(command) else str(command[0])
+        kinds = self._kinds(what, read)
+        if kinds:
+            copy(self.before, self.folder)
+            again = self.run(command)[2]
+            volatile = differing(expected, numbers(self.folder) | again)
+        for kind, paths in kinds.items():
+            self.tried.add(kind)
+            is_all = LONG or "centroids" in kind  # which had no checksum once
+            for third in range(3) if is_all else [self.chance.randrange(3)]:
+                self._flip(command, self.chance.choice(paths), third, expected, volatile)
         copy(self.straight, self.folder)
 
-    def flip(
-        self, words: tuple, path: Path, third: int, expected: dict[str, object], volatile: set[str]
+    def _kinds(self, what: str, read: set[Path]) -> dict[str, list[Path]]:
+        by_kind: dict[str, list[Path]] = {}
+        for path in sorted(read):
+            there, kind = self.before / path, f"{what}: {kind_of(path)}"
+            is_ours = path.parts[0] == "results" and not _NO_NUMBERS.search(str(path))
+            if is_ours and kind not in self.tried and there.is_file() and there.stat().st_size:
+                by_kind.setdefault(kind, []).append(path)
+        if LONG or what not in SLOW:
+            return by_kind
+        chosen = self.chance.sample(sorted(by_kind), min(SLOW[what], len(by_kind)))
+        return {kind: by_kind[kind] for kind in chosen}
+
+    def _flip(
+        self,
+        command: Command,
+        path: Path,
+        third: int,
+        expected: dict[str, object],
+        volatile: set[str],
     ) -> None:
         copy(self.before, self.folder)
         target = self.folder / path
@@ -183,19 +224,86 @@ class Study:
         width = min(size, 300)
         start = (0, (size - width) // 2, size - width)[third]
         position = flip(target, self.chance, start, start + width)
-        self.flips += 1
-        at = f"{words}: bit {position} of {path}"
+        at = f"{command}: bit {position} of {path}"
         try:
-            code, printed = self.run(*words)
+            code, printed, own = self.run(command)
         except Exception as error:  # also an assertion about the command
             self.silent.append(f"{at}: {type(error).__name__}: {error}")
             return
-        found = numbers(self.folder, path)
+        found = numbers(self.folder, path) | own
         wrong = differing(expected, found) - volatile
-        wrong = {name for name in wrong if name in found or self.is_other(name, path)}
+        wrong = {name for name in wrong if name in found or not is_of(name, path)}
         if wrong and not code and path.name not in printed:
             self.silent.append(f"{at}: {sorted(wrong)}\n{printed[-600:]}")
 
-    @staticmethod
-    def is_other(name: str, path: Path) -> bool:
-        return Path(name.partition(": ")[0]).name != path.name
+
+def is_of(name: str, path: Path) -> bool:
+    """Whether a number is of a file, or of its second name."""
+    return Path(name.partition(": ")[0]).name == path.name
+
+
+def explored(folder: Path) -> str:
+    """Returns what the page of `qdsweep explore` gets of all runs."""
+    runs = [RunDir(path) for path in sorted((folder / "results/runs").iterdir())]
+    shown = [Shown(run.path, run.name, "black") for run in runs]
+    packed = [pack(open_run(run.path)).hex() for run in runs]
+    return json.dumps(index(shown) | {"packed": packed}).replace(str(folder), "")
+
+
+def loaded(folder: Path) -> str:
+    """Returns what Python reads of all runs, and evaluates again."""
+    with contextlib.chdir(folder):
+        texts = [load_sweep("kinds").to_csv(), load_elites("kinds").to_csv()]
+        for path in sorted(Path("results/runs").iterdir()):
+            run = load(path)
+            texts += [run.metrics.to_csv(), str(run.arrays), str(run.replay(run.best()))]
+    return "\n".join(texts)
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch) -> Study:
+    monkeypatch.chdir(tmp_path)
+    return Study(tmp_path)
+
+
+def launch(run: str, iterations: int) -> Command:
+    return "launch", run, "--budget", f"iterations={iterations}"
+
+
+@pytest.mark.timeout(20_000 if LONG else 900)
+def test_in_what_the_jobs_of_a_sweep_read_it_is_noticed_or_harmless(study):
+    sweep = planned(study.folder, SWEEP).sweep("kinds")
+    runs = [row.run for row in read_plan(sweep).rows]
+    study.do(*(launch(run, 2) for run in runs[:4]))
+    study.do(("aggregate", "kinds", "--partial"))
+    study.do(*(launch(run, 3) for run in runs))
+    repeats = [("reevaluate", f"results/runs/{run}", "--times", 2) for run in runs]
+    study.do(*repeats, *((stage, "kinds") for stage in ("aggregate", "corrected", "winners")))
+    study.do(*(launch(row["id"], 3) for row in read_confirm(sweep)))
+    stages = [(stage, "kinds") for stage in ("confirmed", "plot", "evolution", "report", "export")]
+    study.do(*stages, ("export", "kinds", "--to", "tensorboard", "tb"))
+    study.do(("merge", "results", "--results", "merged"), explored, loaded)
+    assert not study.silent, "\n".join(
+        [f"{len(study.silent)} of {len(study.tried)}", *study.silent]
+    )
+    assert any("centroids/cvt-N-" in kind for kind in study.tried)
+
+
+@pytest.mark.timeout(20_000 if LONG else 900)
+def test_in_what_searches_learners_and_imports_read_it_is_noticed_or_harmless(study):
+    plan = read_plan(planned(study.folder, SEARCH).sweep("search"))
+    for level in plan.levels:
+        if level.kind != "known":
+            study.do(*(("decide", "search", level.name, block) for block in range(level.blocks)))
+        study.do(*(("place", "search", level.name, n, "--seed=1") for n in range(level.places)))
+    study.do(*((stage, "search") for stage in ("search", "aggregate", "importance")))
+    write_yaml(study.folder / "learner.yaml", LEARNER)
+    learns = ("run", "learner.yaml", "--out", "results/learner", "--set")
+    study.do((*learns, "iterations=1"), (*learns, "iterations=2"))
+    write_yaml(study.folder / "theirs.yaml", THEIRS)
+    theirs = next(study.folder.glob("results/runs/*/archive.npz"))
+    shutil.copy(theirs, study.folder / "theirs.npz")
+    study.do(("import", "theirs.yaml"))
+    assert not study.silent, "\n".join(
+        [f"{len(study.silent)} of {len(study.tried)}", *study.silent]
+    )

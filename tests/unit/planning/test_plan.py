@@ -24,6 +24,7 @@ from qdsweep.config.source import file_hash
 from qdsweep.experiment.merge import REFUSED, merge_run
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
+from qdsweep.files import read_json
 from qdsweep.planning.outlook import forecast
 from qdsweep.planning.start import Given, Start, plan_data, read_sweep
 from qdsweep.records import progress
@@ -31,6 +32,7 @@ from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, write_confirm, write_plan
 from qdsweep.records.progress import LARGE
 from qdsweep.records.sources import code_of_run, find_run, finder, identities, require_own
+from qdsweep.records.status import write_status
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
 
@@ -241,8 +243,9 @@ def test_status_and_plan_agree_on_runs_that_other_code_computed():
     write_source()
     finish(start())
     status = RESULTS.run(next(iter(start().runs))).state
-    data = json.loads(status.status.read_text())
-    status.status.write_text(json.dumps({**data, "status": "running", "iteration": 2}))
+    data = read_json(status.status)
+    del data["sha256"]
+    write_status(status, {**data, "status": "running", "iteration": 2})
     status.summary.unlink()
     changed = SOURCE.replace("**2", "**4")
     for source, states in ((SOURCE, {"stopped", "finished"}), (changed, {"outdated"})):

@@ -8,6 +8,7 @@ from qdsweep.host.lock import Lock, this_owner
 from qdsweep.records import progress
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.status import write_status
+from qdsweep.records.sums import checksum
 
 RUNS = ["a", "b"]
 
@@ -65,7 +66,11 @@ def test_a_changed_status_is_read_again(sweep):
 def test_a_status_of_the_same_size_that_was_written_in_place_is_read_again(sweep):
     read(sweep)
     status = sweep.results.run("a").state.status
-    status.write_text(status.read_text().replace('"evaluations": 100,', '"evaluations": 300,'))
+    before = status.read_text()
+    about = json.loads(before) | {"evaluations": 300}
+    del about["sha256"]
+    status.write_text(json.dumps({**about, "sha256": checksum(about)}, indent=1) + "\n")
+    assert len(status.read_text()) == len(before)
     sweep.results.run("a").state.summary.write_text('{"iterations": 5, "evaluations": 300}')
     assert read(sweep) == {"a": 300, "b": 100}
 

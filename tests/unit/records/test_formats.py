@@ -25,8 +25,8 @@ from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_confirm, write_plan
 from qdsweep.records.progress import read_standings
-from qdsweep.records.results import read_summary, write_summary
-from qdsweep.records.status import read_status, write_status
+from qdsweep.records.results import read_config, read_summary, write_summary
+from qdsweep.records.status import Status, read_status, write_status
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
 
@@ -209,3 +209,40 @@ def test_a_run_whose_source_is_edited_meanwhile_stays_itself(tmp_path):
         assert read_status(run.state).id == read_summary(run.state)["id"] == before
         assert snapshot(run.path)
         assert read_summary(run.state.partial)["id"] == before
+
+
+@pytest.mark.parametrize("old, new", [('"evaluations": 96', '"evaluations": 16'), ("s5-", "s4-")])
+def test_a_status_that_has_changed_is_damaged(tmp_path, caplog, old, new):
+    out = compute_run(TINY, tmp_path / "out", iterations=6)
+    state = RunDir(out).state
+    whole = read_status(state)
+    assert not whole.is_damaged and len(whole.attempts) == 1
+    text = state.status.read_text()
+    assert old in text
+    state.status.write_text(text.replace(old, new))
+    assert read_status(state) == Status(is_damaged=True)
+    compute_run(TINY, out)
+    assert str(state.status) in caplog.text
+    assert read_status(state).evaluations == 192
+    about = json.loads(text)
+    del about["sha256"]
+    state.status.write_text(json.dumps(about))  # as of an earlier release
+    assert read_status(state) == whole
+
+
+def test_a_snapshot_that_has_changed_is_refused(tmp_path):
+    out = compute_run(TINY, tmp_path / "out", iterations=6)
+    partial = snapshot(out)
+    run = RunDir(out)
+    for read, path in (
+        (read_summary, run.state.partial.summary),
+        (lambda files: read_metrics(files.metrics), run.state.partial.metrics),
+        (lambda files: read_config(files.config), run.state.partial.config),
+    ):
+        read(run.state.partial)
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"5", b"4", 1))
+        with refused(path):
+            read(run.state.partial)
+        path.write_bytes(content)
+    assert partial == run.state.partial.path

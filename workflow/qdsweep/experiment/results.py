@@ -139,6 +139,7 @@ def snapshot(run_dir: Path) -> Path | None:
     state = saved.state
     target = files.partial
     target.path.mkdir(exist_ok=True)
+    target.unseal()
     shutil.copyfile(files.config, target.config)
     copy_rows(files.metrics, target.metrics, state.iterations)
     status = read_status(files)
@@ -152,4 +153,5 @@ def snapshot(run_dir: Path) -> Path | None:
     # The source of a user's class may have been edited since, but the run keeps its id.
     identity = Identity(status.id or run_id(experiment), saved.header["fingerprint"])
     write_results(target, identity, experiment, domain, state, about)
+    target.seal()
     return target.path

@@ -235,7 +235,10 @@ class Recorder:
             bar=bar,
             best_ever=not self.experiment.keeps_best,
         )
-        self.attempts = read_status(self.files).attempts
+        before = read_status(self.files)
+        if before.is_damaged:
+            log.warning("%s is damaged: earlier attempts are not known", self.files.status)
+        self.attempts = before.attempts
         for attempt in self.attempts:
             if "how" not in attempt:  # it ended without a record
                 attempt["how"] = explain_kill(self.files, attempt)

@@ -53,7 +53,7 @@ class StateDir(RunFiles):
     """The folder `state/` of a run, which Snakemake does not know and which is the truth."""
 
     sums = Entry("SHA256SUMS")
-    """Of the results of a finished run; nothing else has any."""
+    """Of the results of a finished run or of a snapshot; nothing else has any."""
     log = Entry("run.log")
     status = Entry("status.json")
     lock = Entry("lock")
@@ -68,9 +68,9 @@ class StateDir(RunFiles):
     """Where workers find the main process; only the owner can read its folder."""
 
     @property
-    def partial(self) -> RunFiles:
+    def partial(self) -> "StateDir":
         """The last snapshot of a run that was not finished."""
-        return RunFiles(self.path / "partial")
+        return StateDir(self.path / "partial")
 
     def reload(self, iteration: int) -> Path:
         """Returns the path of the reload file of an iteration."""

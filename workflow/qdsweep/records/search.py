@@ -4,8 +4,6 @@ No file contains times, so two starts of a search write the same bytes. Each fil
 checksum: a file that was edited or truncated is detected and rebuilt.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +12,7 @@ from typing import Any, NamedTuple
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json
 from qdsweep.records.paths import SweepDir
-from qdsweep.records.sums import read_checked
+from qdsweep.records.sums import checksum, read_checked
 
 
 class Level(NamedTuple):
@@ -147,7 +145,7 @@ def decision_path(sweep: SweepDir, level: str, block: int) -> Path:
 def write_sealed(path: Path, data: Mapping[str, Any]) -> None:
     """Writes a marker or a table of decisions with its checksum."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {**data, "sha256": _checksum(data)})
+    write_json(path, {**data, "sha256": checksum(data)})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
@@ -157,7 +155,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
         BadInput: It is missing, truncated or was edited.
     """
     data = read_json(path)
-    if data.pop("sha256", None) != _checksum(data):
+    if data.pop("sha256", None) != checksum(data):
         raise damaged(path, ValueError("its checksum is wrong, so it was edited"))
     return data
 
@@ -298,7 +296,3 @@ def ordinal(number: int) -> str:
     """Returns 1st, 2nd, 3rd, 4th, ..."""
     last = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
     return f"{number}{last or 'th'}"
-
-
-def _checksum(data: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -17,6 +17,7 @@ from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.reload_head import read_head
+from qdsweep.records.sums import checksum
 
 REMEDY = "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
 """The remedy for runs that failed."""
@@ -41,7 +42,7 @@ class Status:
         workers: How many workers did.
         budget: The budget key and its amount.
         attempts: The attempts at the run, the last one last.
-        is_damaged: Whether the file cannot be read.
+        is_damaged: Whether the file cannot be read, or has changed since it was written.
         fingerprint: The experiment's; empty in files of earlier releases.
     """
 
@@ -94,6 +95,7 @@ class StatusFile(TypedDict, total=False):
         workers: Its workers.
         updated: When the file was written.
         attempts: The attempts at the run, the last one last.
+        sha256: The checksum of the other keys.
     """
 
     id: str
@@ -109,6 +111,7 @@ class StatusFile(TypedDict, total=False):
     workers: int
     updated: str
     attempts: list[dict[str, Any]]
+    sha256: str
 
 
 def read_status(state: StateDir) -> Status:
@@ -117,6 +120,8 @@ def read_status(state: StateDir) -> Status:
     if not file.exists():  # of most runs, when a sweep starts
         return Status()
     data = read_json_if_whole(file)
+    if data.pop("sha256", None) not in (None, checksum(data)):  # earlier releases write none
+        return Status(is_damaged=True)
     try:
         names = (*(metric.name for metric in CURVES), *data.get("own_metrics", ()))
         return Status(
@@ -191,7 +196,8 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
         state: The run's `state/`.
         status: `StatusFile`, and the metrics.
     """
-    write_json(state.status, status)
+    about = {key: value for key, value in status.items() if key != "sha256"}
+    write_json(state.status, {**about, "sha256": checksum(about)})
 
 
 def read_attempts(path: Path) -> list[dict[str, Any]]:

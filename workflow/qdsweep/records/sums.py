@@ -1,12 +1,14 @@
 """Checksums of finished files, in the format of coreutils: `sha256sum --check` reads them, too.
 
-A bit that flips in a table of numbers gives another number, without any error. The sums of a
-run are in its `state/SHA256SUMS`, those of a re-evaluation in `state/STEM.sha256`, those of a stage
-in `state/STAGE.sha256` of the sweep. Files of earlier releases have none: they are trusted.
+A bit that flips in a table of numbers gives another number, without any error. The sums of a run
+are in its `state/SHA256SUMS`, those of its last snapshot in `state/partial/SHA256SUMS`, those of a
+re-evaluation in `state/STEM.sha256`, those of a stage in `state/STAGE.sha256` of the sweep, and
+those of centroids next to them. Files of earlier releases have none: they are trusted.
 """
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +59,19 @@ def require_as_written(path: Path, remedy: str = ANEW, sums: Path | None = None)
     Raises:
         BadInput: It has changed since its checksum was written.
     """
-    state = path.parent if path.parent.name == "state" else path.parent / "state"
+    is_inside = path.parent.name in ("state", "partial")
+    state = path.parent if is_inside else path.parent / "state"
     for place in (sums,) if sums else (state / "SHA256SUMS", state / f"{path.stem}.sha256"):
         expected = _read(place).get(path.name)
         if expected is not None and path.is_file():
             if _digest(path) != expected:
                 raise damaged(path, ValueError("it has changed since it was written"), remedy)
             return
+
+
+def checksum(data: Mapping[str, Any]) -> str:
+    """Returns the checksum of JSON for a key `sha256` in its own file."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def read_checked(path: Path, remedy: str = AGAIN, cure: str = ANEW) -> dict[str, Any]:

@@ -16,14 +16,14 @@ from typing import Any
 
 from qdsweep.analysis.search import read_search, read_states
 from qdsweep.config.requirements import require_packages
-from qdsweep.files import naming
+from qdsweep.files import damaged, naming
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
 from qdsweep.metrics import COMPILE, OWN_SECONDS, SECONDS
 from qdsweep.ornaments import ornament
 from qdsweep.records.metrics import read_lines
 from qdsweep.records.paths import StateDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
-from qdsweep.records.status import read_attempts
+from qdsweep.records.status import read_status
 from qdsweep.records.sums import require_as_written
 from qdsweep.text import cut, plural
 
@@ -176,7 +176,11 @@ def _records(
 def _starts(state: StateDir) -> dict[int, float]:
     """Returns iteration -> when the attempt that resumed from it started [s since 1970]."""
     starts: dict[int, float] = {}
-    for attempt in read_attempts(state.status):
+    status = read_status(state)
+    if status.is_damaged:
+        error = ValueError("it has changed since it was written")
+        raise damaged(state.status, error, "remove it; then the events have no times")
+    for attempt in status.attempts:
         with suppress(KeyError, TypeError, ValueError):  # of another release
             first, time = int(attempt["from"]), datetime.fromisoformat(attempt["started"])
             starts = {at: start for at, start in starts.items() if at < first}
