@@ -29,7 +29,7 @@ _NEAR = 0.1
 def read_record(given: Any, kind: Any = np.float32) -> Any:
     """Returns a record with the types of `Record`; an object of another class is unchanged.
 
-    Nobody uses the observation after a terminated episode. If a number in it is not finite, it
+    No learner uses the observation after a terminated episode. If a number in it is not finite, it
     becomes 0.
 
     Args:
