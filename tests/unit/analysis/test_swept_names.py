@@ -54,7 +54,6 @@ class Joint:
         return Evaluation(0.1 * self.sum - (solutions**2).sum(axis=1), solutions[:, :2])
 """
 EXPERIMENT = {
-    "domain": "joint:Joint",
     "algorithm": "map_elites",
     "archive": {"dims": [6, 6]},
     "num_emitters": 1,
@@ -106,13 +105,18 @@ def score(values, seed: str, budget: int) -> float:
     return sum(numbers) / 10 + budget / 1000 + int(seed or 0) / 7
 
 
-def write_domain(names: list[str], module: str = "joint") -> None:
+def experiment(names: list[str], module: str) -> dict:
+    """Writes a domain with these arguments, and returns its experiment.
+
+    Each test has its own module, because a process composes a part only once.
+    """
     folder = Path("config/plugins")
     folder.mkdir(parents=True, exist_ok=True)
     arguments = ", ".join(f"{name}=0" for name in names)
     terms = " + ".join(f"(len({n}) if isinstance({n}, str) else {n})" for n in names)
     (folder / f"{module}.py").write_text(DOMAIN.format(arguments=arguments, sum=terms))
     forget_plugins()
+    return {**EXPERIMENT, "domain": f"{module}:Joint"}
 
 
 def columns(sweep: Path, names: list[str]) -> dict[str, str]:
@@ -134,10 +138,9 @@ def innocent(table: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
 
 def swept(names: list[str], name: str) -> Path:
     """Computes a sweep of arguments, which have other values in each of its two groups."""
-    write_domain(names, name)
-    experiment = EXPERIMENT | {"domain": f"{name}:Joint"}
     values = " :::+ ".join(f"{each} {10 * i + 1} {10 * i + 2}" for i, each in enumerate(names))
-    return compute_sweep(Path("results"), experiment, f"::: {values} ::: seed 1 2", name)
+    swept = experiment(names, name)
+    return compute_sweep(Path("results"), swept, f"::: {values} ::: seed 1 2", name)
 
 
 def test_tables_hold_the_values_of_arguments_of_any_name(names):
@@ -163,11 +166,10 @@ def test_tables_hold_the_values_of_arguments_of_any_name(names):
 def test_figures_and_page_show_the_reported_names():
     """Each value differs from the number of runs, their mean, and their group."""
     names = ["n", "k", "mean", "group"]
-    write_domain(names)
     linked = "mean 0 1 :::+ group a b :::+ k 8 9"
     keys = {"names": {"k": "gain"}}
     text = f"::: n 3 5 7 ::: {linked} ::: seed 1 2"
-    sweep = compute_sweep(Path("results"), EXPERIMENT, text, "all", figures=keys)
+    sweep = compute_sweep(Path("results"), experiment(names, "shown"), text, "all", figures=keys)
     for stage in (plot, report):
         stage(sweep, Path("results/runs"))
     assert (sweep / "report.html").exists()
@@ -221,9 +223,8 @@ def test_searches_hold_the_values_of_arguments_of_any_name(levels, names, tmp_pa
 
 
 def test_importance_names_columns():
-    write_domain(["n", "k"])
     text = "::: n 1 2 3 4 5 ::: k 1 2 3 4 ::: seed 1"
-    sweep = compute_sweep(Path("results"), EXPERIMENT, text, "many")
+    sweep = compute_sweep(Path("results"), experiment(["n", "k"], "important"), text, "many")
     pytest.importorskip("optuna")
     write_importance(sweep, Path("results/runs"))
     data = pd.read_csv(sweep / "tables/importance.csv")
@@ -232,9 +233,13 @@ def test_importance_names_columns():
 
 def test_a_sweep_file_names_arguments_as_the_sweep_does():
     """An argument with the name of a pseudo column has its dotted path from the start."""
-    write_domain(["sample", "n"])
     keys = "figures: {names: {sample: shown}, encode: {color: n, dash: sample}}"
-    lines = ["name: mine", f"experiment: {EXPERIMENT}", 'sweep: "::: sample 1 2 ::: n 3 4"', keys]
+    lines = [
+        "name: mine",
+        f"experiment: {experiment(['sample', 'n'], 'sampled')}",
+        'sweep: "::: sample 1 2 ::: n 3 4"',
+        keys,
+    ]
     Path("mine.yaml").write_text("\n".join(lines))
     text = qdsweep("plan", "mine.yaml", cwd=Path.cwd())
     names_all(text, 4)

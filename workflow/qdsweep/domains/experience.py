@@ -48,12 +48,14 @@ def read_record(given: Any, kind: Any = np.float32) -> Any:
         record = record._replace(observations=_without_unused(record))
     parts: Any = zip(Record._fields, given, record, strict=True)
     for name, before, after in parts:
-        too_large = np.isinf(after) if after is not before else np.array(False)
-        if too_large.any() and (finite := np.isfinite(before) & too_large).any():
+        if after is before or not np.isinf(after).any():
+            continue
+        too_large = np.asarray(before)[np.isfinite(before) & np.isinf(after)]
+        if len(too_large):
             raise ValueError(
-                f"experience: {name} has the value {np.asarray(before)[finite][0]:.6g}, which is "
-                f"too large for the single precision of learners (at most "
-                f"{np.finfo(np.float32).max:.2g}). Scale it in the environment, or with a wrapper"
+                f"experience: {name} has the value {too_large[0]:.6g}, which is too large for the "
+                f"single precision of learners (at most {np.finfo(np.float32).max:.2g}). Scale it "
+                "in the environment, or with a wrapper"
             )
     return record
 
