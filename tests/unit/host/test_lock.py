@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -207,6 +208,58 @@ def test_a_watch_believes_no_clock(tmp_path):
     assert 0.2 <= watch.silent(path) < HOUR
     os.utime(path, (time.time() + HOUR,) * 2)
     assert watch.silent(path) == 0
+
+
+# It prints for how long a file has been silent, whenever it is asked.
+WATCHES = """
+import sys
+from pathlib import Path
+from qdsweep.host import lock
+lock.DEAD_SECONDS, watch = 2.0, lock.Watch()
+for line in sys.stdin:
+    print(watch.silent(Path("lock")), flush=True)
+"""
+
+
+def test_a_watch_does_not_count_the_time_in_which_it_was_suspended(tmp_path):
+    """The owner was suspended with it, as on one laptop, and has had no time for a heartbeat."""
+    owned(tmp_path / "lock", **ELSEWHERE)
+    watch = subprocess.Popen(
+        [sys.executable, "-c", WATCHES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def silent() -> float:
+        print(file=watch.stdin, flush=True)
+        return float(watch.stdout.readline())
+
+    assert silent() == 0
+    watch.send_signal(signal.SIGSTOP)
+    time.sleep(3)
+    watch.send_signal(signal.SIGCONT)
+    assert silent() == 1.0
+    time.sleep(1)
+    assert silent() == 2.0
+    os.utime(tmp_path / "lock")
+    assert silent() == 0
+    watch.communicate()
+
+
+def test_a_job_that_slurm_had_suspended_is_not_queued_again(tmp_path, monkeypatch):
+    queued, running = [], [None, None, ("0", 1e6), ("0", 1e6)]
+    monkeypatch.setattr(jobs, "running_since", lambda job: running.pop(0))
+    monkeypatch.setattr(jobs, "requeue", queued.append)
+    monkeypatch.setattr(jobs, "DEAD_SECONDS", 0.1)
+    run, watch = Results(tmp_path).run("a"), Watch()
+    owned(run.state.lock, slurm_job="7", restarts="0", **ELSEWHERE)
+    while len(running) > 2:
+        jobs._check(run, watch)
+        time.sleep(0.06)
+    jobs._check(run, watch)
+    assert (queued, len(running)) == ([], 2), "the first look after it"
+    while running:
+        jobs._check(run, watch)
+        time.sleep(0.06)
+    assert "7" in queued
 
 
 @pytest.mark.parametrize(("ago", "shown"), [(0, True), (HOUR, False), (-HOUR, True)])

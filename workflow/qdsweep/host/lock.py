@@ -101,17 +101,26 @@ def lives(owner: dict[str, Any]) -> bool | None:
 
 
 class Watch:
-    """Measures how long files have not changed."""
+    """Measures how long files have not changed.
+
+    A process that was suspended has not looked. So of the time between two looks, at most half of
+    `DEAD_SECONDS` counts: it needs another look after a suspension.
+    """
 
     def __init__(self) -> None:
-        self._seen: dict[Path, tuple[object, float]] = {}
+        self._seen: dict[Path, tuple[object, float, float]] = {}
 
     def silent(self, path: Path) -> float:
         """Returns for how long this process has seen no change of a file [s]; 0 at first."""
         look, now = _look(path), time.monotonic()
-        before, since = self._seen.get(path, (None, now))
-        self._seen[path] = look, since if look == before else now
-        return now - self._seen[path][1]
+        before, counted, last = self._seen.get(path, (None, 0.0, now))
+        counted += min(now - last, DEAD_SECONDS / 2)
+        self._seen[path] = look, counted if look == before else 0.0, now
+        return self._seen[path][1]
+
+    def begin(self, path: Path) -> None:
+        """Measures from the next look on."""
+        self._seen.pop(path, None)
 
     def is_held(self, lock: Path) -> bool:
         """Returns whether a process seems to hold a lock now, with any clocks of other nodes."""
@@ -406,13 +415,13 @@ def may_be_alive(path: Path) -> bool:
 
 def held(paths: Iterable[Path]) -> set[Path]:
     """Returns the locks whose owners live; it waits for heartbeats where only they show it."""
-    first = {path: _look(path) for path in paths if may_be_alive(path)}
-    known = {path for path in first if _is_locked(path) or lives(read_owner(path) or {})}
-    silent, deadline = first.keys() - known, time.monotonic() + DEAD_SECONDS
-    for path in silent:
+    watch = Watch()
+    silent = {path: watch.silent(path) for path in paths if may_be_alive(path)}
+    known = {path for path in silent if _is_locked(path) or lives(read_owner(path) or {})}
+    for path in silent.keys() - known:
         _explain_wait(path, describe(read_owner(path)), sys.stderr)
-    while silent and time.monotonic() < deadline:
+    while waits := [path for path in silent.keys() - known if silent[path] < DEAD_SECONDS]:
         time.sleep(0.5)
-        beaten = {path for path in silent if _look(path) != first[path]}
-        known, silent = known | beaten, silent - beaten
+        silent |= {path: watch.silent(path) for path in waits}
+        known |= {path for path in waits if silent[path] == 0}
     return known

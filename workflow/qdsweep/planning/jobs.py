@@ -380,7 +380,10 @@ def _check(run: RunDir, watch: Watch) -> None:
     silent = watch.silent(lock)
     owner = read_owner(lock) or {}
     job = owner.get("slurm_job")
-    if job is None or silent < DEAD_SECONDS or (running := running_since(job)) is None:
+    if job is None or silent < DEAD_SECONDS:
+        return
+    if (running := running_since(job)) is None:
+        watch.begin(lock)  # a job that Slurm has suspended may run again, and then sends heartbeats
         return
     restarts, seconds = running
     if restarts != owner.get("restarts") and seconds < START_SECONDS:
