@@ -106,7 +106,7 @@ def test_a_killed_rank_is_named_and_the_same_command_resumes(tmp_path, expected)
     rank.kill()
     assert run.process.wait(300) == 1
     names_all(run.process.stderr.read(), "mpiexec", "same command")
-    assert not (run.out / "state/failure.json").exists(), "a retry goes on"
+    assert not (run.out / "state/failure.json").exists(), "a retry resumes"
     run.start(0)
     assert run.process.wait(300) == 0
     assert digest(run.out) == expected

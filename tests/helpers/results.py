@@ -8,6 +8,8 @@ import numpy as np
 
 # What the attempts of a run determine, and not only its experiment.
 OF_ATTEMPTS = ("attempts", "versions", "image", "engine", "workers", "timings")
+# They depend on a plug-in's code and arguments, also if these change no result.
+NAMES = ("id", "fingerprint")
 
 
 def read_json(path: Path) -> dict:
@@ -66,5 +68,5 @@ def outcome(files: Path) -> dict[str, object]:
         "digest": digest(files),
         "rows": [{key: row[key] for key in row if not key.startswith("seconds")} for row in rows],
         "history": insertions,
-        "summary": {name: about[name] for name in about if name not in OF_ATTEMPTS},
+        "summary": {name: about[name] for name in about if name not in (*OF_ATTEMPTS, *NAMES)},
     }

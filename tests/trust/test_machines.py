@@ -130,12 +130,14 @@ mount --make-rprivate /
 mkdir python && mount --bind "$PREFIX" python
 mount --bind "$REPO" "$REPO" && mount -o remount,bind,ro "$REPO"
 mount --bind "$VENV" "$VENV" && mount -o remount,bind,ro "$VENV"
+
 home=/$(echo "$PREFIX" | cut -d/ -f2)
 [ -x "$home/" ] && setpriv --reuid 12345 --clear-groups test -x "$home/" || {
   mount -t tmpfs -o mode=755 tmpfs "$home"
   mkdir -p "$PREFIX"
   mount --bind -o ro python "$PREFIX"
 }
+
 exec setpriv --reuid 12345 --regid 12345 --clear-groups env -i PATH=/usr/bin:/bin "$@"
 """
 

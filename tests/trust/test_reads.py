@@ -135,7 +135,7 @@ def numbers(folder: Path, but: Path = Path()) -> dict[str, object]:
         elif path.name == "metrics.csv":
             found[name] = steps(path.parent)
         elif path.suffix == ".npz":
-            with contextlib.suppress(BadInput):  # a copy of a damaged file, which says so
+            with contextlib.suppress(BadInput):  # a copy of a damaged file
                 arrays = read_arrays(path)
                 found[name] = {key: values.tobytes() for key, values in arrays.items()}
         elif path.suffix != ".pkl":

@@ -7,6 +7,8 @@ folders. tests/unit/experiment/test_resume.py checks that its runs reach the ear
 import csv
 import io
 import re
+from collections.abc import Callable
+from operator import eq
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,9 @@ def make_tables(name: str) -> None:
         assert main([stage, name]) == 0
 
 
-def check_tables(study: Path, name: str) -> None:
+def check_tables(
+    study: Path, name: str, alike: Callable[[str, str], bool] = eq, but: str = ""
+) -> None:
     """Checks the tables of a sweep with the earlier ones, cell by cell; new columns may follow."""
     for path, text in EXPECTED["tables"][name].items():
         if path in NO_LONGER_MADE:
@@ -85,8 +89,10 @@ def check_tables(study: Path, name: str) -> None:
         )
         columns = then.fieldnames or []
         assert set(columns) <= set(now.fieldnames or []), f"{name}: {path}"
-        kept = [{column: row[column] for column in columns} for row in now]
-        assert kept == list(then), f"{name}: {path}"
+        for row, earlier in zip(now, then, strict=True):
+            kept = [key for key in columns if key != but]
+            other = [key for key in kept if not alike(row[key], earlier[key])]
+            assert not other, f"{name}: {path}: {other}: {row}"
 
 
 def stamps(study: Path, pattern: str) -> dict[Path, tuple[int, int]]:
@@ -185,11 +191,15 @@ def test_rebuilt_tables_are_equal(study, name):
 
 
 def test_a_partial_report_has_the_same_tables(study):
-    """With and without the earlier snapshots in `state/partial`."""
+    """With and without the earlier snapshots in `state/partial`, which had running sums.
+
+    A reload file between the two batches of an iteration has the elites of the first one. They now
+    count as evaluations.
+    """
     check_tables(study, "half")
     for _ in range(2):
         assert main(["aggregate", "half", "--partial"]) == 0
-        check_tables(study, "half")
+        check_tables(study, "half", alike=same, but="total_evaluations")
         for run in HALF_DONE:
             for path in (run_folder(study, run) / "state/partial").iterdir():
                 path.unlink()

@@ -1,4 +1,4 @@
-"""What `qdsweep clean` removes, and says of links."""
+"""What `qdsweep clean` removes, and prints about links."""
 
 from pathlib import Path
 

@@ -72,7 +72,7 @@ def test_a_client_and_its_command_that_end_at_once_end_nothing_else(tmp_path: Pa
     """The warm process is busy when both end, so it learns of both at once."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    while True:  # nobody reads this pipe, so a command that writes into it waits
+    while True:  # this pipe has no reader, so a command that writes into it waits
         try:
             os.write(writes, b"x" * 4096)
         except BlockingIOError:
@@ -93,4 +93,4 @@ def test_a_client_and_its_command_that_end_at_once_end_nothing_else(tmp_path: Pa
         later, _ = send(path, null.fileno())
         assert later.makefile("r").readline() == "0\n", "it serves others"
         os.read(reads, 1 << 20)
-        assert bystander.makefile("r").readline() == "0\n", "the bystander's command goes on"
+        assert bystander.makefile("r").readline() == "0\n", "the bystander's command continues"

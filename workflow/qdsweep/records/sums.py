@@ -1,9 +1,9 @@
 """Checksums of finished files, in the format of coreutils: `sha256sum --check` reads them, too.
 
 A bit that flips in a table of numbers gives another number, without any error. The sums of a run
-are in its `state/SHA256SUMS`, those of its last snapshot in `state/partial/SHA256SUMS`, those of a
-re-evaluation in `state/STEM.sha256`, those of a stage in `state/STAGE.sha256` of the sweep, and
-those of centroids next to them. Files of earlier releases have none: they are trusted.
+are in its `state/SHA256SUMS`, and those of its last snapshot in `state/partial/SHA256SUMS`.
+`state/STEM.sha256` has those of a re-evaluation, and `state/STAGE.sha256` of a sweep those of a
+stage. Those of centroids are next to them. Files of earlier releases have none: they are trusted.
 """
 
 import hashlib

@@ -91,7 +91,7 @@ def prepare(experiments: bytes) -> None:
 
 def prepare_stages() -> None:
     """Imports what the stages after the runs need; the first of them waits for it."""
-    with contextlib.suppress(Exception):  # the stage itself says what is broken
+    with contextlib.suppress(Exception):  # the stage itself reports what is broken
         for library in _OF_STAGES:
             import_module(library)
         for stage in STAGES:

@@ -292,7 +292,7 @@ async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> No
         cache=Cache(results),
         packing=asyncio.Semaphore(2),  # each takes some memory
     )
-    # No request of the page has a body, so none is read, whoever sends it.
+    # No request of the page has a body, so none is read.
     limits = {"max_body_size": 0, "max_header_size": 1 << 16, "body_timeout": IDLE_SECONDS}
     server = HTTPServer(application, idle_connection_timeout=IDLE_SECONDS, **limits)
     server.add_socket(listener)

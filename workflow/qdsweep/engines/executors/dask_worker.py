@@ -39,6 +39,7 @@ SETTINGS = {
     "distributed.worker.lifetime.duration": None,
     "distributed.scheduler.idle-timeout": None,  # evaluations are not tasks of Dask
     "distributed.comm.timeouts.tcp": "30s",  # a node that is silent for this time is lost
+    "distributed.scheduler.worker-ttl": None,  # a suspended worker is not lost
 }
 
 # The name of a Dask worker's operation for a run.
