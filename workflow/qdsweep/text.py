@@ -195,11 +195,22 @@ def _pairs(text: str) -> list[str]:
     return _FORMULA.split(text) if text.count("$") % 2 == 0 else [text]
 
 
+# Control characters, and those that turn the direction of the text after them.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""Returns text in which control characters are written out: `\x07`, `\u202e`."""
+    return _UNSEEN.sub(lambda sign: ascii(sign[0])[1:-1], text)
+
+
 def plain(text: str) -> str:
     r"""Returns text with its formulas in plain letters: `$\sigma_0$` is σ₀.
 
-    What Unicode has no letter for stays as it was written, without backslashes and braces.
+    What Unicode has no letter for stays as it was written, without backslashes and braces. Control
+    characters are written out.
     """
+    text = visible(text)
     if "$" not in text:
         return text
     parts = split_formulas(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, require, write_csv, write_text
-from qdsweep.text import formula_of, plain, split_formulas
+from qdsweep.text import formula_of, plain, split_formulas, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ _POWER = re.compile("(\u2212?[0-9.]+) \u00d7 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]
 
 def escape_latex(text: str) -> str:
     """Returns text as LaTeX shows it; a formula of a label stays one, as in figures."""
-    parts = split_formulas(text)
+    parts = split_formulas(visible(text))
     return "".join(_formula(part) if n % 2 else _text(part) for n, part in enumerate(parts))
 
 

@@ -28,7 +28,6 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record
 from qdsweep.experiment.loop import ask
-from qdsweep.experiment.state import no_seconds
 from qdsweep.records.results import write_config
 
 IMAGE = (4, 12, 12)
@@ -345,7 +344,7 @@ def test_learners_see_the_signs_of_rewards_and_the_return_has_the_rewards(tmp_pa
 def test_the_policy_of_a_batch_travels_in_single_precision(tmp_path):
     exp = small("ppo", {"policy": {"type": "convolutional", "network": "mnih2015"}})
     state, _ = fresh(exp, tmp_path)
-    ask(exp, state, no_seconds())
+    ask(exp, state)
     batch = state.pending.batch
     weights = batch.solutions.shape[1]
     assert len(pickle.dumps(batch)) < 4 * weights + 10_000

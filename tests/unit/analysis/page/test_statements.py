@@ -67,7 +67,8 @@ def runs_of(base: Experiment, swept: dict[tuple, list[Any]]) -> dict[str, Any]:
         except BadInput:
             continue
         summary = {"archive": geometry(config), "iterations": 9}
-        runs[str(values)] = SimpleNamespace(config=config.model_dump(mode="json"), summary=summary)
+        about = {"config": config.model_dump(mode="json"), "summary": summary}
+        runs[str(values)] = SimpleNamespace(**about, whole=config)
     return runs
 
 
@@ -134,18 +135,24 @@ def fact(holder: str, key: str, model: Any, words: list[str]) -> str:
     return " or ".join([f"{before.strip()} {listed(known, 'or')}{after}".strip(), *unset])
 
 
-def model_of(holder: str, experiment: Experiment) -> Any:
+def part_of(holder: str, experiment: Experiment) -> Any:
     if holder == "sizes":
-        return type(experiment)
+        return experiment
     part: Any = experiment.algorithm
     for name in filter(None, holder.split(".")):
         part = part[int(name)] if name.isdecimal() else getattr(part, name)
-    return type(part)
+    return part
+
+
+def idle(holder: str, experiment: Experiment) -> dict[str, str]:
+    """The keys of an archive that have no effect next to the others: no word is on them."""
+    return dict(part_of(holder, experiment).idle()) if holder == "archive" else {}
 
 
 def check_algorithm(runs: dict[str, Any], base: Experiment) -> None:
     """Every value that differs is stated together with all others, and nothing else is stated."""
-    configs = [run.config for run in runs.values()]
+    every = [(run.config, run.whole) for run in runs.values()]
+    configs = [config for config, _ in every]
     (text,) = methods._algorithms(runs, {})
     text = rest = descriptions.plain(text)
     facts = []
@@ -153,9 +160,13 @@ def check_algorithm(runs: dict[str, Any], base: Experiment) -> None:
         for key in keys:
             if key in (*NAMES, *PARTS, "emitters") or (holder == "scheduler" and len(keys) == 1):
                 continue
-            pairs = [(holders(config)[holder][key], config) for config in configs]
+            read = [config for config, whole in every if key not in idle(holder, whole)]
+            pairs = [(holders(config)[holder][key], config) for config in read]
             words = list(dict.fromkeys(word(holder, key, *pair) for pair in pairs))
-            facts.append((fact(holder, key, model_of(holder, base), words), len(words) > 1, key))
+            if not words:
+                continue
+            statement = fact(holder, key, type(part_of(holder, base)), words)
+            facts.append((statement, len(words) > 1, key))
     for statement, differs, key in sorted(facts, key=lambda each: -len(each[0])):
         found = re.search(rf"(?<![\w-]){re.escape(statement)}(?![\w.]\w)", rest)
         if differs and not is_ignored(key, base):

@@ -6,6 +6,7 @@ Its script is of four files of one theme. It asks for data by names. In a report
 
 import json
 from base64 import b64encode
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,9 +101,10 @@ def embedded(data: SweepData) -> Maps:
 
 def _inline(parts: dict[str, bytes]) -> str:
     """Returns the page with its data, without the head of HTML."""
+    encoded = [b64encode(content).decode() for content in parts.values()]
     inside = "\n".join(
-        f'<script type="text/plain" id="explore/{name}">{b64encode(content).decode()}</script>'
-        for name, content in parts.items()
+        f'<script type="text/plain" id="{escape(f"explore/{name}")}">{text}</script>'
+        for name, text in zip(parts, encoded, strict=True)
     )
     return (
         f'<style>{style()}</style><div class="screen"><div class="walk"></div></div>\n{inside}\n'

@@ -87,6 +87,7 @@ SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _BANDIT = "bandit"
 _AT_ONCE = "all at once"
 _NONE = "none"  # null, or an empty list
+_IDLE = object()  # the value of a key that has no effect next to the others
 _OWN_SCALE = "of the domain itself"  # null, where only a class that is gone knows it
 # Phrases of a paper where the title of the key in the models is another one.
 _PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
@@ -208,7 +209,7 @@ def _variant(title: str, configs: list[dict[str, Any]], models: list[Algorithm])
         for key, value in _hyper_parameters(config, model).items():
             values.setdefault(key, []).append(value)
     for (kind, phrase), every in values.items():
-        options = list(dict.fromkeys(every))
+        options = [option for option in dict.fromkeys(every) if option.text]
         if len(every) < len(configs):  # an argument of a user's class that only some give
             options.append(Value("its default"))
         if any(not option.is_quiet for option in options) or len(options) > 1:
@@ -264,7 +265,10 @@ def _in_numbers(
 
 
 class Value(NamedTuple):
-    """A value in a text; a quiet one (0, false, null) is stated only where it is swept."""
+    """A value in a text; a quiet one (0, false, null) is stated only where it is swept.
+
+    The text of a key without effect is empty.
+    """
 
     text: str
     is_quiet: bool = False
@@ -285,7 +289,9 @@ def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[st
         titles = _titles() | own | _PHRASES
         for key, value in keys.items():
             quiet = value in (None, {}, [], _AT_ONCE) or (value == 0 and key not in _MAY_BE_ZERO)
-            if value in (None, {}, []):
+            if value is _IDLE:
+                text = ""
+            elif value in (None, {}, []):
                 text = _OWN_SCALE if key in SCALES else _NONE
             elif isinstance(value, list) and key in titles:
                 text = listed([str(item) for item in value])
@@ -337,7 +343,7 @@ def _parts(
     holder: Model = getattr(model, "archive", model)
     idle = dict(holder.idle())
     archive = _with_arguments(algorithm.get("archive", {}))
-    archive = {key: value for key, value in archive.items() if key not in idle}
+    archive = archive | dict.fromkeys(archive.keys() & idle, _IDLE)
     if archive.get("learning_rate") is not None and archive.get("threshold_min") is None:
         archive["threshold_min"] = "equal to the lower bound of the objective"
     if archive.get("type") == "density" and archive.get("bandwidth") is None:
