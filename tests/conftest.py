@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 from qdsweep import ornaments
 from qdsweep.config.files import read_preset
 from qdsweep.host.machine import apply_baseline
+from qdsweep.host.signals import SIGNALS
 
 TESTS = Path(__file__).parent
 # A shell makes background processes ignore Ctrl-C, and their child processes inherit this.
@@ -63,6 +64,15 @@ def own_logging():
     yield
     for handler in set(root.handlers) - set(before):
         root.removeHandler(handler)
+
+
+@pytest.fixture(autouse=True)
+def own_signals():
+    """Gives signals their handlers back: a run keeps its own to the end of its process."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

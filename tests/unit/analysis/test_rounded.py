@@ -83,7 +83,7 @@ def test_numbers_that_differ_late_make_different_tasks(folder, pair):
         assert len(scales) == 2, name
         abouts = [archive(**slot(value))["archive"] for value in pair]
         titles = {
-            _title(Family("d", a["qd_score_offset"], [], []), ((5, 5), tuple(a["ranges"])))
+            _title(Family("d", a["qd_score_offset"], 2, None, [], []), ((5, 5), tuple(a["ranges"])))
             for a in abouts
         }
         assert len(titles) == 2, name
@@ -207,9 +207,10 @@ ROUNDED: dict[str, set[str]] = {
     "cli/runs": {"_check_run"},
     "cli/sweeps": {"_watch"},
     "config/episodes": {"_LABELS"},
-    "domains/experience": {"_check_actions"},
+    "config/rl": {"ApexDQN.idle"},
+    "domains/experience": {"_check_actions", "read_record"},
     "domains/plugin": {"Findings.lines", "_check_jacobian", "_seen"},
-    "domains/proposal": {"_range", "propose"},
+    "domains/proposal": {"_range", "_text", "propose"},
     "domains/screens": {"Screens._shrink"},
     "elites/film": {"Shot._space", "_encoded", "_scaled"},
     "elites/reevaluation": {"summary_line"},
@@ -218,7 +219,7 @@ ROUNDED: dict[str, set[str]] = {
     "experiment/elite": {"describe_nearest", "said"},
     "experiment/foreign_results": {"Foreign.__str__", "_compare", "_metrics"},
     "experiment/load": {"Run.at"},
-    "experiment/run": {"Recorder._note_start"},
+    "experiment/run": {"Recorder._note_start", "Recorder.save", "_require_time"},
     "experiment/stop": {"Stop.interruptible"},
     "host/machine": {"Load.look"},
     "metrics": {"Metric.with_value"},

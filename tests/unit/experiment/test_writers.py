@@ -41,6 +41,7 @@ def task(writes: bool, *, own: bool = False, wrapped: bool = False, **kwargs: ob
         "env": "hands:Point-v0",
         "env_kwargs": {"writes": writes, "limits": {"x": [1.5]}, **kwargs},
         "max_episode_steps": 20,
+        "clip_actions": kwargs.get("action") == "half",
         "objective_range": [-100, 100],
         "evaluation_seed": "solution",
         "measures": measures,

@@ -423,7 +423,7 @@ def without_fingerprint(run: RunDir, *, reload: bool) -> None:
     """Makes a finished run one of an earlier release, whose reload file may be gone."""
     for path in (run.state.status, run.state.summary):
         about = json.loads(path.read_text())
-        del about["fingerprint"]
+        about = {key: about[key] for key in about if key not in ("fingerprint", "sha256")}
         path.write_text(json.dumps(about))
     run.state.unseal()
     if not reload:

@@ -16,7 +16,7 @@ from qdsweep.metrics import BY_NAME, METRICS, NORM_QD_SCORE, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
-from qdsweep.text import TIMES, exact, plural
+from qdsweep.text import TIMES, exact, listed, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -193,17 +193,24 @@ class Tables:
     def median_run(self, group: str) -> "pd.Series":
         """Returns the row of the group's run with the (lower) median of the ranking metric.
 
-        It is that of the QD score in a group without the metric; see `median_text`.
+        It is that of another one in a group without the metric; see `median_text`.
         """
         runs = self.with_results[self.with_results["group"] == group].drop_duplicates("id")
-        name = self.rank.always.name if self.counts([group])[0] else "qd_score"
+        name = self._median_metric(group).name
         runs = runs.dropna(subset=[name]).sort_values(name, kind="stable")
         return runs.iloc[(len(runs) - 1) // 2]
+
+    def _median_metric(self, group: str) -> Metric:
+        """Returns the first metric that the group has. A QD score may be too large for a number."""
+        metrics = self.rank.always, BY_NAME["qd_score"], BY_NAME["obj_max"]
+        return next(metric for metric in metrics if self._counts(metric, [group])[0])
 
     def median_text(self, groups: list[str]) -> str:
         """Returns of what the runs that `median_run` chooses are the median, for a caption."""
         has_it = [count > 0 for count in self.counts(groups)]
-        phrase, other = self.ranked.phrase, f"the median {BY_NAME['qd_score'].phrase}"
+        without = [group for group, has in zip(groups, has_it, strict=True) if not has]
+        others = (f"the median {self._median_metric(group).phrase}" for group in without)
+        phrase, other = self.ranked.phrase, listed([*dict.fromkeys(others)], "or")
         if not any(has_it):
             return other
         median = f"the median {'of the ' if phrase.startswith('mean ') else ''}{phrase}"

@@ -244,6 +244,7 @@ def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
             # Another run fails and moves to the top, and the selected run stays selected.
             state = results / "runs" / runs["slow"] / "state"
             status = json.loads((state / "status.json").read_text())
+            del status["sha256"]
             (state / "last_stop.json").write_text('{"message": "no more memory"}')
             (state / "status.json").write_text(json.dumps({**status, "status": "failed"}))
             await until(pilot, lambda: table_lines(app)[1].startswith("failed"))
