@@ -6,7 +6,7 @@
 # make extras the engines ray and mpi, the sampling tpe, the tasks qdgym_*, Atari and TensorBoard
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala, apex_dqn and dms: docs/rl.md
 #             (before `make test`, which then tests them)
-# make test-rl  only their tests
+# make test-rl  after it, only the tests that the last `make test` has skipped
 # make mutants  checks whether the tests detect changes of the modules that decide results
 # make snapshots  renews the stored texts of the tests
 # make docs   the documentation site, build/site/index.html, with executed tutorials
@@ -24,6 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	"$$python" -c '$(SUITS)' 2>/dev/null && echo "$$python" && exit; done)
 BIN := .venv/bin
 comma := ,
+SKIPPED ?= build/skipped.txt
 CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 # Without an index pip prints that no version is found, as with a wrong Python.
@@ -91,10 +92,9 @@ test-all: .venv/dev extras .venv/docs
 snapshots: .venv/dev extras
 	$(BIN)/python -m pytest --numprocesses 2 --snapshot-update
 
-# The tests that need torch, or try every installed algorithm and domain.
-RL := algorithms domains/test_qdgym.py domains/test_rows.py experiment/test_known_names.py experiment/test_loop.py host cli/test_learning_pages.py
 test-rl: .venv/dev extras rl
-	$(BIN)/python -m pytest --numprocesses 3 $(RL:%=tests/unit/%)
+	@[ -s $(SKIPPED) ] || { echo "no test was skipped: first \`make test\`" >&2; exit 1; }
+	$(BIN)/python -m pytest --numprocesses 3 @$(SKIPPED)
 
 # Some hundred small changes of each of these modules, and the tests of each: tests/mutants.py.
 mutants: .venv/mutants

@@ -217,8 +217,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
-    """Prints which tests were not run, and how to run them."""
+    """Prints which tests were not run, and how to run them. It lists those that were skipped."""
     if config.option.markexpr == "not rest":
+        skipped = {report.nodeid: None for report in terminalreporter.stats.get("skipped", ())}
+        build = TESTS.parent / "build"
+        build.mkdir(exist_ok=True)
+        (build / "skipped.txt").write_text("\n".join([*skipped, ""]))
         terminalreporter.write_line(
             "Not run: tests that need Slurm, images, a browser or many minutes (real clusters, "
             "installs, the site, long searches). `make test-all` runs them too; `make torture` "

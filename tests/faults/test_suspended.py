@@ -20,7 +20,7 @@ from qdsweep.host.machine import settings
 
 TORTURE = bool(os.environ.get("QDSWEEP_TORTURE"))
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
-ENGINES = ("serial", "processes", *(("dask", "ray", "mpi") if TORTURE else ()))
+ENGINES = ("processes", *(("serial", "dask", "ray", "mpi") if TORTURE else ()))
 
 # It waits for a word as for an evaluation, and prints the time that counts.
 WAITS = """
