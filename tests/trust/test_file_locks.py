@@ -106,7 +106,7 @@ def test_a_killed_owner_of_the_same_node_is_succeeded_at_once(place, trait):
 
 
 @pytest.mark.parametrize(
-    ("clock", "nodes"), zip((-HOUR, HOUR), NODES, strict=True), ids=["nodes", "twins"]
+    ("clock", "nodes"), [*zip((-HOUR, HOUR), NODES, strict=True)], ids=["nodes", "twins"]
 )
 def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock, nodes):
     shared = place("nothing", "clock")

@@ -31,7 +31,7 @@ def test_this_process_keeps_it():
     assert BEYOND, "numpy has loops for AVX-512"
 
 
-@pytest.mark.parametrize("name", {*BEYOND, *OF_NUMPY_2_1, "AVX10_2"})
+@pytest.mark.parametrize("name", sorted({*BEYOND, *OF_NUMPY_2_1, "AVX10_2"}))
 def test_a_numpy_that_uses_more_is_named(monkeypatch, name):
     monkeypatch.setattr(core, "__cpu_dispatch__", [*core.__cpu_dispatch__, name])
     monkeypatch.setitem(core.__cpu_features__, name, True)
