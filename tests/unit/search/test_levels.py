@@ -135,6 +135,8 @@ def test_the_best_of_all_that_were_seen_are_promoted():
         (1, 14, 4, "2nd of 6"), (2, 15, 5, "3rd of 6"), (3, 13, 3, "4th of 6"),
     ]  # fmt: skip
     assert [candidate.place for candidate in second.seen] == [0, 1, 2, 3, 4, 5]
+    tied = promote([seen(6, 2.0), seen(7, 2.0)], Decision([], []), 1)
+    assert tied.chosen[0].reason == "1st of 2, 2 of them with this score"
     third = promote([], second, 6)
     assert [candidate.setting for candidate in third.chosen[4:]] == [11, 12], "failed ones last"
     assert (third.chosen[5].values, third.chosen[5].runs) == ({"a": 2}, {"1": "run2"})

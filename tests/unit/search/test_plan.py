@@ -61,7 +61,7 @@ def test_a_setting_that_is_drawn_twice_is_computed_once(tmp_path):
     ("search", "sweep", "names"),
     [
         (BRACKETS, GRID, ["samples", ":::~"]),
-        (BRACKETS, ":::~ batch_size choice 4 8", [17, "search.samples"]),
+        (BRACKETS, ":::~ batch_size choice 4 8", [17, "batch_size (2 values)", "search.samples"]),
         (BRACKETS, CROSSED, ["halving.brackets", ":::~", "choice"]),
         ({"halving": {"brackets": 4}, "samples": 9}, DRAWN, ["brackets"]),
         ({"halving": {"first": "1/9"}}, GRID + " ::: evaluations 100 900", [100, 900]),

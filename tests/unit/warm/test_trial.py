@@ -48,6 +48,13 @@ def test_its_message_is_one_of_ours_whatever_the_algorithm_does(plugins, name, r
         try_algorithms([compose({**TINY, "algorithm": f"abrupt:{name}"})])
 
 
+def test_of_several_domains_the_refused_one_is_named(plugins):
+    plugins("abrupt", ABRUPT)
+    of = ({**TINY, "domain": name, "algorithm": "abrupt:loud"} for name in ("lp_sphere", "arm"))
+    with refused("domain lp_sphere", "no licence"):
+        try_algorithms(map(compose, of))
+
+
 def test_ctrl_c_meanwhile_ends_with_the_remedy(plugins):
     plugins("abrupt", ABRUPT)
     with refused("Ctrl-C", "same command"):

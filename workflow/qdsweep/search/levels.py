@@ -8,6 +8,7 @@ arrival, so it is reproducible.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from qdsweep.config.search import Halving, Search
@@ -211,9 +212,12 @@ def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
     order = ranked(seen)
     chosen = list(before.chosen)
     taken = {promoted.setting for promoted in chosen}
+    scores = Counter(item.score for item in order)
     for rank, candidate in enumerate(order, start=1):
         if len(chosen) < upto and candidate.setting not in taken:
             reason = f"{ordinal(rank)} of {len(order)}"
+            if candidate.score is not None and scores[candidate.score] > 1:  # the place decides
+                reason += f", {scores[candidate.score]} of them with this score"
             chosen.append(candidate.chosen_for(len(chosen), reason))
     return Decision(seen, chosen)
 

@@ -44,8 +44,9 @@ from qdsweep.search.levels import (
 from qdsweep.search.pbt import refuse_population
 from qdsweep.search.tpe import count_rows, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
+from qdsweep.sweep.grammar import drawn_in
 from qdsweep.sweep.runs import Row, Sweep
-from qdsweep.text import duration, plural
+from qdsweep.text import duration, listed, plural
 
 SEED = "seed"
 
@@ -125,8 +126,8 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
     if needed > len(candidates):
         raise BadInput(
             f"search: {needed} different configurations are needed, and only {len(candidates)} of "
-            f"{samples_of(search)} draws differ. Draw numbers from wider ranges, or write fewer "
-            "(search.samples, or halving without brackets)"
+            f"{samples_of(search)} draws of {_drawn(settings.sweep)} differ. Draw numbers from "
+            "wider ranges, or write fewer (search.samples, or halving without brackets)"
         )
     if search.sampling == "tpe":
         sources = swept_sources(settings.sweep, [candidate.values for candidate in candidates])
@@ -138,6 +139,16 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
                 f"{count}. Write fewer samples or batches, or a grid"
             )
     return SearchPlan(planned, candidates, unit, tuple(_warnings(search, len(candidates))))
+
+
+def _drawn(sweep: str) -> str:
+    """Returns the drawn keys, each with the number of its values if it is a choice."""
+    return listed(
+        [
+            source.name + f" ({plural(len(source.arguments), 'value')})" * (source.kind == "choice")
+            for source in drawn_in(sweep)
+        ]
+    )
 
 
 def basis(settings: SweepFile, level: Level, block: int) -> str:

@@ -134,12 +134,14 @@ def main() -> int:
     apply_baseline("avx2")  # before numpy is imported
     from qdsweep.algorithms.check import try_out
 
-    for data in json.loads(sys.stdin.read()):
+    tried = [Experiment.model_validate_json(json.dumps(data)) for data in json.load(sys.stdin)]
+    several = len({experiment.domain.name for experiment in tried}) > 1
+    for experiment in tried:
         try:
             with contextlib.redirect_stdout(sys.stderr):  # its output is not the message
-                try_out(Experiment.model_validate_json(json.dumps(data)))
+                try_out(experiment)
         except BadInput as error:
-            print(error)
+            print(f"domain {experiment.domain.name}: {error}" if several else error)
             return error.exit_code
     return 0
 

@@ -159,3 +159,10 @@ def test_budgets_that_differ_are_a_warning(tmp_path, longest, warned):
     assert bool(text) == warned
     names_all(text, *(["9,000", "9,350"] if warned else []))
     assert unequal_budgets(plan, used, {"sphere": ["a"], "arm": ["b"]}) == ""
+
+
+def test_a_range_of_budgets_that_tasks_share_is_told_once(tmp_path):
+    plan = read_plan(SweepDir(make_sweep(tmp_path, THREE)))
+    used = pd.DataFrame({"group": [*"abcd"], "evaluations_mean": [100.0, 200.0, 100.0, 200.0]})
+    text = unequal_budgets(plan, used, {"sphere; 9": ["a", "b"], "arm; 9": ["c", "d"]})
+    assert text.count("from 100 to 200") == 1 and "(sphere and arm)" in text

@@ -87,7 +87,6 @@ SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _BANDIT = "bandit"
 _AT_ONCE = "all at once"
 _NONE = "none"  # null, or an empty list
-_IDLE = object()  # the value of a key that has no effect next to the others
 _OWN_SCALE = "of the domain itself"  # null, where only a class that is gone knows it
 # Phrases of a paper where the title of the key in the models is another one.
 _PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
@@ -262,6 +261,9 @@ def _in_numbers(
             )
         texts.append(_kind_text(name.strip(), of))
     return f"{'In equal numbers these' if equal else 'These'} were {listed(texts)}"
+
+
+_IDLE = object()  # the value of a key that has no effect next to the others
 
 
 class Value(NamedTuple):

@@ -251,10 +251,12 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
     They are compared in evaluations, or in environment steps where all budgets are in these.
     """
     used = table.set_index("group")[f"{plan.counted}_mean"]
-    spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in score_scales.values()]
-    differ = [
-        f"from {number(low)} to {number(high)}" for low, high in spans if high > (1 + _ALIKE) * low
-    ]
+    differ: dict[str, list[str]] = {}
+    for scale, groups in score_scales.items():
+        low, high = used.loc[groups].min(), used.loc[groups].max()
+        if high > (1 + _ALIKE) * low:
+            text = f"from {number(low)} to {number(high)}"
+            differ.setdefault(text, []).append(scale.partition(";")[0])
     if not differ:
         return ""
     unit, remedy = (
@@ -266,8 +268,12 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
             " and of first batches.",
         )
     )
+    ranges = [
+        text + f" ({listed(list(dict.fromkeys(tasks)), most=3)})" * (len(score_scales) > 1)
+        for text, tasks in differ.items()
+    ]
     return (
-        f" Budgets differ between groups that are compared here: {listed(differ, most=3)} {unit}."
+        f" Budgets differ between groups that are compared here: {listed(ranges, most=3)} {unit}."
         f" {remedy}"
     )
 
