@@ -154,7 +154,7 @@ REST = (
     *(f"trust/test_{name}.py" for name in ("file_system", "groups", "machines", "many_runs")),
     *(f"trust/test_{name}.py" for name in ("reads", "strangers")),
     "trust/test_bad_input.py::test_real_processes_say_the_same",
-    *("readme/test_commands.py", "readme/test_site.py"),
+    *("readme/test_commands.py", "readme/test_site.py", "unit/analysis/page/test_markup.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     "workflow/test_sweep.py::test_four_starts_at_once_end_with_one_page",
     *(
