@@ -178,21 +178,28 @@ REST = (
 # another layer also has. Goodput, odd file systems and disk errors in every stage take too long.
 TORTURE = (
     "container/test_image.py::test_an_image_of_a_url_is_pulled_once",
+    "container/test_image.py::test_a_signal_saves_the_run_in_the_image",
     "container/test_image.py::test_a_run_resumes_in_another_image_unless_versions_differ",
     "faults/test_ray.py::test_runs_in_a_cluster_that_is_there",
     "faults/test_warm.py::test_some_runs_start_without_the_warm_process[::: seed 1-",
     "slurm/test_goodput.py",
-    "slurm/test_image.py::test_two_nodes_in_the_image_equal_one_machine[root-",
+    "install/test_commands.py::test_every_command",
+    "slurm/test_image.py::test_two_nodes_in_the_image_equal_one_machine",
     "slurm/test_kills.py",
     "slurm/test_learning.py",
     "slurm/test_mpi.py::test_ranks_over_two_nodes_stopped_in_an_evaluation_and_again",
+    "slurm/test_pilot.py::test_two_time_limits_and_a_lost_node_cost_only_runs_under_way",
     "slurm/test_ray.py",
     "slurm/test_search.py",
+    "slurm/test_slurm.py::test_the_first_node_lost_then_preempted_then_cancelled",
     "trust/test_disks.py::test_every_stage_of_a_sweep",
     "trust/test_file_system.py",
     "trust/test_many_runs.py::test_what_is_lost_or_torn_is_published_again",
     "unit/experiment/test_merge.py::test_fifty_merges_killed_at_random_renames_lose_nothing",
     "workflow/test_bench.py",
+    "workflow/test_rollouts.py",
+    "workflow/test_shards.py::test_shards_of_two_clusters_make_the_tables_of_one",
+    "workflow/test_tpe.py::test_more_batches_keep_what_was_decided",
 )
 
 

@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from installation import environment, host, type_in
@@ -127,7 +128,7 @@ def test_a_module_without_config_takes_the_working_directorys(tmp_path):
     theirs |= {"objective_range": [0, 100]}
     theirs["archive"] = {"file": "theirs.npz", "dims": [12, 12], "ranges": [[-1, 1], [-1, 1]]}
     write_yaml(tmp_path / "theirs.yaml", theirs)
-    (tmp_path / "theirs.npz").touch()
+    np.savez(tmp_path / "theirs.npz", objective=[1.0], measures=[[0.0, 0.0]], solution=[[0.0]])
     (tmp_path / "config").mkdir()
     write_yaml(tmp_path / "config/config.yaml", SMALL | {"imported": ["theirs.yaml"]})
     write(HEAD + module("one", config="", prefix="prefix: 'a'"))

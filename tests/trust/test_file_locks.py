@@ -210,7 +210,7 @@ def made(*_):
     (folder.parent / f"makes-{os.getpid()}").touch()
     while not (folder.parent / "go").exists():
         time.sleep(0.1)
-    return np.random.default_rng().random((4, 2))
+    return np.random.default_rng().random((4, 1))
 archives._k_means = made
 print(archives.Centroids(folder).get(CVTArchive(type="cvt"), 4, [(0, 1)]))
 """

@@ -195,7 +195,7 @@ def test_what_is_swept_is_stated_with_all_its_values(name):
     names = st.lists(st.sampled_from(some), min_size=2, max_size=3, unique=True)
 
     @given(names, st.data())
-    @settings(derandomize=True, max_examples=5, deadline=None, database=None)
+    @settings(derandomize=True, max_examples=2, deadline=None, database=None)
     def check(paths, data):
         few = [data.draw(st.permutations(every[path]))[:2] for path in paths]
         runs = runs_of(base, dict(zip(paths, few, strict=True)))
