@@ -165,4 +165,4 @@ def test_a_range_of_budgets_that_tasks_share_is_told_once(tmp_path):
     plan = read_plan(SweepDir(make_sweep(tmp_path, THREE)))
     used = pd.DataFrame({"group": [*"abcd"], "evaluations_mean": [100.0, 200.0, 100.0, 200.0]})
     text = unequal_budgets(plan, used, {"sphere; 9": ["a", "b"], "arm; 9": ["c", "d"]})
-    assert text.count("from 100 to 200") == 1 and "(sphere and arm)" in text
+    assert text.count("from 100 to 200") == 1 and "(sphere, arm)" in text
