@@ -6,8 +6,11 @@ const make = (tag, props = {}, ...children) => {
   return element;
 };
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-const number = (value, digits = 4) =>
-  value.toLocaleString("en", { maximumSignificantDigits: digits }).replace("-", "\u2212");
+// An axis has no room for ten digits.
+const number = (value, digits = 4) => {
+  const notation = Math.abs(value) < 1e9 ? "standard" : "scientific";
+  return value.toLocaleString("en", { maximumSignificantDigits: digits, notation }).replace("-", "\u2212");
+};
 const count = (value) => Math.round(value).toLocaleString("en");
 const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
