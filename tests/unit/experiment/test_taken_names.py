@@ -7,6 +7,7 @@ import csv
 import json
 import keyword
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from in_process import compute_run, compute_sweep, forget_plugins, qdsweep
 from refusals import names_all, refused
 from results import forget_sums, read_json
+from ribs.emitters import EmitterBase
 
 from qdsweep.analysis.columns import OF_SETTINGS, SEARCH_BEFORE, SEARCH_BEHIND
 from qdsweep.config.cluster import Cluster
@@ -87,6 +89,7 @@ def names_of_files() -> list[str]:
     (run, *_) = Path("results/runs").iterdir()
     start_reevaluation(run, 2, 1, Cluster(workers_per_node=1))
     names = {name for file in Path("results").rglob("*") for name in names_in(file)}
+    names |= {*signature(EmitterBase.tell).parameters}  # pyribs passes fields by their names
     names |= {*Evaluation._fields, *Record._fields, *vars(read_status(RunDir(run).state))}
     names |= {*SEARCH_BEFORE, *SEARCH_BEHIND, *OF_SETTINGS}
     fitting = {name for name in names if name.isidentifier() and not keyword.iskeyword(name)}

@@ -459,6 +459,17 @@ def test_a_folder_with_another_experiment_of_its_id_is_refused(
     names_all(qdsweep("plan", f"{second}.yaml", cwd=here, code=2), *fingerprints())
 
 
+def test_a_finished_run_with_a_changed_file_is_not_only_copied(in_own_folder):
+    write_yaml(Path("a.yaml"), {"name": "a", "experiment": COLLIDING, "sweep": "::: seed 1"})
+    compute_sweep(RESULTS.path, COLLIDING, "::: seed 1", "a")
+    (run,) = (RESULTS.run(path.name) for path in RESULTS.path.glob("runs/*"))
+    run.state.seal()
+    names_all(Start(RESULTS, Given({}, files=["a.yaml"])).republished([run.name]), "only copies")
+    run.state.metrics.write_text(run.state.metrics.read_text().replace("1", "3", 1))
+    text = Start(RESULTS, Given({}, files=["a.yaml"])).republished([run.name])
+    names_all(text, run.state.metrics, "from the start")
+
+
 def fingerprints() -> list[str]:
     experiments = (compose(COLLIDING, {"sigma0": float(s), "seed": 1}) for s in SIGMAS)
     return [identify(experiment).fingerprint for experiment in experiments]

@@ -96,7 +96,12 @@ def refuse_fields(domain: Domain, target: str) -> None:
     Raises:
         BadInput: The message lists the fields.
     """
+    from ribs.archives import ArchiveBase
+    from ribs.emitters import EmitterBase
+
     owners = dict.fromkeys(TAKEN, "archive.npz") | dict.fromkeys(Evaluation._fields, "Evaluation")
+    for method in (EmitterBase.tell, EmitterBase.tell_dqd, ArchiveBase.add):
+        owners |= dict.fromkeys(inspect.signature(method).parameters, f"pyribs' {method.__name__}")
     taken = [f"{name!r} is a name of {owners[name]}" for name in domain.fields if name in owners]
     if taken:
         raise BadInput(

@@ -16,7 +16,14 @@ from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain, naming_file
-from qdsweep.config.files import nearest, read_text_value, read_yaml, require_text, shown
+from qdsweep.config.files import (
+    listed,
+    nearest,
+    read_text_value,
+    read_yaml,
+    require_text,
+    shown,
+)
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
@@ -64,6 +71,7 @@ from qdsweep.records.status import (
     read_status,
     require_fingerprint,
 )
+from qdsweep.records.sums import damaged_files
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import count_finalists, samples_of
@@ -262,6 +270,14 @@ class Start:
         if not finished:
             return ""
         name = self.settings.name if len(finished) > 1 else finished[0]
+        states = [self.results.run(run).state for run in finished]
+        changed = [path for state in states for path in damaged_files(state.sums, state.path)]
+        if changed:
+            return (
+                f"qdsweep: warning: {listed(list(map(str, changed)), most=3)} changed after the "
+                "end of the run. Its job makes the results again from the reload file, or from the "
+                "start if metrics.csv has changed. To prevent this, restore a copy first"
+            )
         return (
             f"qdsweep: {plural(len(finished), 'run')} finished earlier: the job only copies files "
             "from state/, and computes nothing. To compute again, first run "
