@@ -107,7 +107,7 @@ def reader(chromium, request):
     assert troubles == []
 
 
-def until(page, condition, seconds=60):
+def until(page, condition, seconds=240):
     """Waits for a condition; wait_for_function needs eval, which the page forbids."""
     for _ in range(20 * seconds):
         with contextlib.suppress(Error):  # while the page is loaded again
