@@ -1,7 +1,7 @@
 """A flipped bit in any file that a command reads is noticed, or changes no number.
 
 The commands are the jobs of a study: runs of every kind of archive, a learner, a search,
-re-evaluations, results of others, tables, figures, the page and what follows from it.
+re-evaluations, imported results, tables, figures, the page and what follows from it.
 """
 
 import contextlib

@@ -40,7 +40,6 @@ from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import code_of_run, identity_in
 from qdsweep.records.status import Status, fingerprint_of, read_status
-from qdsweep.records.sums import damaged_files
 
 FINISHED = "finished"
 """The run is here now, with its results."""
@@ -292,7 +291,7 @@ def _problems(state: StateDir, run: RunDir) -> Iterator[str]:
 
 
 def _wrong(state: StateDir, run: RunDir) -> Iterator[str]:
-    changed = damaged_files(state.sums, state.path)
+    changed = state.damaged()
     yield from (f"{path} has changed since it was written" for path in changed)
     if changed:
         return

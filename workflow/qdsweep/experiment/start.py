@@ -25,7 +25,6 @@ from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.sources import form_in
 from qdsweep.records.status import fingerprint_of, read_status, require_fingerprint
-from qdsweep.records.sums import damaged_files
 from qdsweep.sweep.ids import Identity
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ def _is_whole(path: Path) -> bool:
 def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | None:
     """Returns None if there is work to compute; otherwise a note on how far the results go."""
     log = logging.getLogger("qdsweep")
-    damaged = damaged_files(files.sums, files.path)
+    damaged = files.damaged()
     for path in damaged:
         log.warning("%s has changed since it was written: the results are rebuilt", path)
     summary = read_json_if_whole(files.summary)

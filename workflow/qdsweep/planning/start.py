@@ -71,7 +71,6 @@ from qdsweep.records.status import (
     read_status,
     require_fingerprint,
 )
-from qdsweep.records.sums import damaged_files
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import count_finalists, samples_of
@@ -270,8 +269,7 @@ class Start:
         if not finished:
             return ""
         name = self.settings.name if len(finished) > 1 else finished[0]
-        states = [self.results.run(run).state for run in finished]
-        changed = [path for state in states for path in damaged_files(state.sums, state.path)]
+        changed = [path for run in finished for path in self.results.run(run).state.damaged()]
         if changed:
             return (
                 f"qdsweep: warning: {listed(list(map(str, changed)), most=3)} changed after the "

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from qdsweep.files import TEMPORARY, abandoned, link, write_text
-from qdsweep.records.sums import sums_of
+from qdsweep.records.sums import damaged_files, sums_of
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,10 @@ class StateDir(RunFiles):
         """Writes the checksums of a finished run's results, which every reader compares."""
         results = (self.config, self.metrics, self.archive, self.history, self.summary)
         write_text(self.sums, sums_of(self.path, results))
+
+    def damaged(self) -> list[Path]:
+        """Returns the results that are not as they were when their checksums were written."""
+        return damaged_files(self.sums, self.path)
 
     def unseal(self) -> None:
         """Removes them, before a file of the run changes."""
