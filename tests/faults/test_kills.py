@@ -26,6 +26,7 @@ from composing import with_algorithm
 from counting import EXPERIMENT, add_plugin, evaluated
 from in_process import qdsweep
 from killing import Start, go_on, living, stop_at, stopped, warm_process
+from leftovers import words_of
 from results import digest, digests, read_json, search_results, steps
 from support import POLE, shared_folder, write_yaml
 from waiting import wait_until
@@ -413,7 +414,7 @@ def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
             for lock in work.folder.glob("results/runs/*/state/lock")
             if str(pid) in lock.read_text()
         )
-        return [process for process in started(work.folder, "qdsweep") if run in process.cmdline()]
+        return [process for process in started(work.folder, "qdsweep") if run in words_of(process)]
     if case.victim in ("worker", "job"):
         return [waits]
     parent = waits.parent()
@@ -421,7 +422,7 @@ def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
     if case.victim == "what forks" or case.engine == "ray":
         return [parent]
     assert case.victim == "supervisor"
-    return [process for process in living(work.folder) if "worker" in process.cmdline()]
+    return [process for process in living(work.folder) if "worker" in words_of(process)]
 
 
 def in_group(process: psutil.Process, group: int) -> bool:
@@ -434,13 +435,13 @@ def in_group(process: psutil.Process, group: int) -> bool:
 def started(folder: Path, module: str) -> list[psutil.Process]:
     """The processes in a folder whose command is `python -P -m MODULE ...`."""
     command = ["-P", "-m", module]
-    return [process for process in living(folder) if process.cmdline()[1:4] == command]
+    return [process for process in living(folder) if words_of(process)[1:4] == command]
 
 
 def is_job(process: psutil.Process) -> bool:
     """Whether a process is a fork of the warm process, with the same command."""
     parent = process.parent()
-    return parent is not None and parent.cmdline() == process.cmdline()
+    return parent is not None and words_of(parent) == words_of(process)
 
 
 def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
@@ -527,7 +528,7 @@ def kill_at_random(case: Case, work: Work, most: int) -> tuple[int, dict[Path, b
 def gone(processes: list[psutil.Process]) -> None:
     """Fails if a process is alive that should have ended after the kill."""
     _, alive = psutil.wait_procs(processes, timeout=120)
-    assert not alive, [(process.pid, process.cmdline()) for process in alive]
+    assert not alive, [(process.pid, words_of(process)) for process in alive]
 
 
 @pytest.fixture(scope="module")

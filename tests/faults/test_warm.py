@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from in_process import compute_sweep
+from leftovers import words_of
 from patient import EXPERIMENT, add_plugin
 from results import digest, digests, read_json, summary
 from support import BIN, REPO, command, snakemake, write_yaml
@@ -135,7 +136,7 @@ def test_a_client_ends_as_its_run_does_and_takes_it_with_it(tmp_path):
     process = start(tmp_path, write_sweep(tmp_path), **SLOW)
     wait_until(lambda: half_way(tmp_path)[1], what="a reload file")
     run, pid = half_way(tmp_path)
-    (client,) = [p for p in processes(tmp_path, "qdsweep") if run in p.cmdline()]
+    (client,) = [p for p in processes(tmp_path, "qdsweep") if run in words_of(p)]
     command, env = client.cmdline(), client.environ()
     os.killpg(process.pid, signal.SIGSTOP)  # it must not start the run again
     client.kill()

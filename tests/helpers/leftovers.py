@@ -62,7 +62,12 @@ def processes(folder: Path) -> list[psutil.Process]:
     return started
 
 
-def command_of(process: psutil.Process) -> str:
+def words_of(process: psutil.Process) -> list[str]:
+    """Returns the words of a process's command; none if it has ended in the meantime."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())[:200]
-    return "has ended"
+        return process.cmdline()
+    return []
+
+
+def command_of(process: psutil.Process) -> str:
+    return " ".join(words_of(process))[:200] or "has ended"

@@ -1,7 +1,6 @@
 """Other CPUs and Pythons give one digest, with the lock file and `cpu_baseline: avx2`."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -174,4 +173,3 @@ def test_a_user_without_a_name_who_may_write_only_the_study():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert len(digests(folder)) == 2
-    shutil.rmtree(folder)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 import yaml
 from given import contents
+from leftovers import words_of
 from many_runs import SIGMAS, finish_runs, write_sweep
 from refusals import names_all
 from support import BIN, REPO
@@ -205,7 +206,7 @@ def test_processes_share_the_reading_of_runs(folder, killed):
         return contents(sweep.path)
 
     def readers() -> list[psutil.Process]:
-        return [child for child in stage.children() if "spawn_main" in str(child.cmdline())]
+        return [child for child in stage.children() if "spawn_main" in str(words_of(child))]
 
     expected = tables(1)
     stage = psutil.Popen(list(map(str, command(2))), cwd=folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from counting import EXPERIMENT, add_plugin
+from leftovers import words_of
 from refusals import names_all
 from starting import jobs, start
 from support import BIN, REPO, TINY, command, snakemake, write_yaml
@@ -162,7 +163,7 @@ def test_a_start_that_the_user_stops_ends_with_the_remedy(tmp_path):
         [BIN / "snakemake", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     started = psutil.Process(process.pid)
-    wait_until(lambda: any("launch" in c.cmdline() for c in started.children(recursive=True)))
+    wait_until(lambda: any("launch" in words_of(c) for c in started.children(recursive=True)))
     time.sleep(0.3)  # Snakemake waits for its jobs
     os.killpg(process.pid, signal.SIGINT)
     *_, remedy, log = process.communicate()[1].splitlines()
