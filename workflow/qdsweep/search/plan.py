@@ -97,7 +97,7 @@ def search_plan(
     Args:
         settings: The sweep file.
         sweep: Its runs.
-        sources: The file of each key, from `settings.key_sources`.
+        sources: The file of each key, from `planning.start.key_sources`.
 
     Raises:
         BadInput: The search does not fit this sweep.

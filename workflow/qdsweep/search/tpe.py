@@ -125,9 +125,11 @@ def _suggested(study: "Study", sources: Sequence[Drawn]) -> Iterator[Row]:
         for source in sources:
             row[source.name] = ""
             if source.holds(row):
-                x = trial._suggest(source.name, _distribution(source))
-                is_choice = source.kind == "choice"
-                row[source.name] = source.arguments[x] if is_choice else source.value(x)
+                row[source.name] = (
+                    source.arguments[trial.suggest_categorical(source.name, _places(source))]
+                    if source.kind == "choice"
+                    else source.value(trial.suggest_float(source.name, 0, 1))
+                )
         yield tuple(row.values())
 
 
@@ -140,8 +142,12 @@ def _distribution(source: Drawn) -> "BaseDistribution":
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     if source.kind == "choice":
-        return CategoricalDistribution(range(len(source.arguments)))
+        return CategoricalDistribution(_places(source))
     return FloatDistribution(0, 1)
+
+
+def _places(source: Drawn) -> range:
+    return range(len(source.arguments))
 
 
 def _coordinate(source: Drawn, text: str) -> float | int:

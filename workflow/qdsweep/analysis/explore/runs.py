@@ -131,6 +131,6 @@ def _some_of_each(runs: list[Shown], most: int) -> list[Shown]:
     by_group: dict[str, list[Shown]] = {}
     for run in runs:
         by_group.setdefault(run.group, []).append(run)
-    place = {run: members.index(run) for members in by_group.values() for run in members}
+    place = {run: place for members in by_group.values() for place, run in enumerate(members)}
     kept = set(sorted(place, key=lambda run: place[run])[:most])
     return [run for members in by_group.values() for run in members if run in kept]

@@ -124,9 +124,9 @@ CORRECTED = (
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _SHOWN = 10
-# In run.log, of workers on other nodes and of attempts that status.json has lost.
 # The line of the page with the host.
 _ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
+# In run.log, of workers on other nodes and of attempts that status.json has lost.
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
 
 Member = tuple[str, bytes]
