@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from qdsweep.errors import QdsweepError
+
 __version__ = "0.2.0"
 _QUIET: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10}
 
@@ -52,6 +54,21 @@ def requirements(library: str) -> list[str]:
         return []
     needed = [line.partition(";") for line in lines]
     return [re.split(r"[^\w.-]", name)[0] for name, _, marker in needed if "extra" not in marker]
+
+
+def missing_names(library: str, seen_in: str, names: Iterable[str]) -> QdsweepError:
+    """Returns the error of private names that the installed version of a library lacks.
+
+    Args:
+        library: The distribution.
+        seen_in: A version that has them.
+        names: The names.
+    """
+    title = {"ribs": "pyribs"}.get(library, library)
+    return QdsweepError(
+        f"qdsweep uses {', '.join(names)}, which {title} {importlib.metadata.version(library)} does "
+        f"not have: install {title} {seen_in} (pip install {library}=={seen_in})"
+    )
 
 
 def own_commit() -> str:

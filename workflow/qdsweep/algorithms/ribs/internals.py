@@ -3,7 +3,6 @@
 If another version has other names, the import of this module fails and lists them.
 """
 
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,10 @@ from ribs.archives import (
 from ribs.emitters._evolution_strategy_emitter import _get_ranker
 from ribs.schedulers import Scheduler
 
-from qdsweep.errors import QdsweepError
 from qdsweep.records.archive import order_by_bytes
+from qdsweep.versions import missing_names
 
 SEEN_IN = "0.12.0"
-
-
-def _missing(*lost: str) -> QdsweepError:
-    return QdsweepError(
-        f"qdsweep uses {', '.join(lost)}, which pyribs {version('ribs')} does not have: install "
-        f"pyribs {SEEN_IN} (pip install ribs=={SEEN_IN})"
-    )
 
 
 def _check() -> None:
@@ -64,7 +56,7 @@ def _check() -> None:
     properties = ("occupied", "occupied_list", "n_occupied", "updates")
     lost += [f"ArrayStore._props[{name!r}]" for name in properties if name not in store._props]
     if lost:
-        raise _missing(*lost)
+        raise missing_names("ribs", SEEN_IN, lost)
 
 
 _check()
@@ -268,7 +260,7 @@ def change_lr(emitter: Any, lr: float) -> None:
 
 def _get(part: object, name: str) -> Any:
     if not hasattr(part, name):
-        raise _missing(f"{type(part).__name__}.{name}")
+        raise missing_names("ribs", SEEN_IN, [f"{type(part).__name__}.{name}"])
     return getattr(part, name)
 
 

@@ -16,6 +16,7 @@ from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional
 
+from qdsweep.algorithms.rl import internals
 from qdsweep.algorithms.rl.base import Lagged
 from qdsweep.algorithms.rl.learner import SB3Learner
 from qdsweep.algorithms.rl.steps import Stacks, in_blocks, join
@@ -393,7 +394,7 @@ class ApexDQNLearner(DQNLearner):
 
     def _train(self, gradient_steps: int) -> None:
         settings = self._settings
-        self.model._update_learning_rate(self.model.policy.optimizer)
+        internals.update_learning_rate(self.model)
         for _ in range(gradient_steps):
             slots = self.priorities.draw(np.random.random_sample(settings.minibatch))
             weights = self.priorities[slots] ** -settings.importance_exponent
@@ -406,7 +407,7 @@ class ApexDQNLearner(DQNLearner):
     def _values_and_targets(self, slots: Slots) -> tuple[Any, Any]:
         """Returns the values of the chosen actions and their targets, as tensors ``(n,)``."""
         network, target = self.model.q_net, self.model.q_net_target
-        drawn = self.replay.buffer._get_samples(slots)
+        drawn = internals.transitions(self.replay.buffer, slots)
         with torch.no_grad():  # the network chooses, the target network evaluates
             best = network(drawn.next_observations).argmax(dim=1, keepdim=True)
             later = target(drawn.next_observations).gather(1, best)

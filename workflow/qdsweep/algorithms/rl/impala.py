@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from qdsweep.algorithms.pytorch import arrays, tensors
+from qdsweep.algorithms.rl import internals
 from qdsweep.algorithms.rl.base import Lagged
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.algorithms.rl.steps import Steps
@@ -97,7 +98,7 @@ class IMPALALearner(OnPolicyLearner):
         if episodes:
             steps = self._join(episodes)
             self._advance(len(steps.rewards))
-            self.model._update_learning_rate(self.model.policy.optimizer)
+            internals.update_learning_rate(self.model)
             with self._as_of(self._policies[0]), torch.no_grad():
                 blocks = [self._evaluate(block)[1] for block in steps.blocks()]
             played = torch.cat(blocks).numpy()

@@ -18,6 +18,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule
 
 from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
+from qdsweep.algorithms.rl import internals
 from qdsweep.algorithms.rl.steps import Steps, join
 from qdsweep.domains.base import Actor, Floats, Record
 from qdsweep.errors import QdsweepError
@@ -146,24 +147,20 @@ class SB3Learner(ABC):
         if actor.image:
             network["features_extractor_class"] = Convolutions
             network["features_extractor_kwargs"] = {"actor": actor}
-        model: Any = kind(
-            "CnnPolicy" if actor.image else "MlpPolicy",
-            None,
-            policy_kwargs=network,
-            device="cpu",
-            _init_setup_model=False,
-            **{**arguments, **further},
-        )
-        # stable-baselines3's `load` without an environment does the same.
         outputs = actor.shapes[-1][0]
-        model.observation_space = self._observations
-        model.action_space = (
+        actions: spaces.Space[Any] = (
             spaces.Discrete(outputs)
             if actor.discrete
             else spaces.Box(-np.inf, np.inf, (outputs,), np.float32)
         )
-        model.n_envs = 1
-        model._setup_model()
+        model = internals.build(
+            kind,
+            "CnnPolicy" if actor.image else "MlpPolicy",
+            self._observations,
+            actions,
+            policy_kwargs=network,
+            **{**arguments, **further},
+        )
         model.set_logger(Logger(None, []))
         return model
 
@@ -192,7 +189,7 @@ class SB3Learner(ABC):
         """Counts decisions, which stable-baselines3's schedules depend on."""
         self.steps += steps
         decay = self._settings.decay_steps
-        self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0
+        internals.set_remaining(self.model, max(1 - self.steps / decay, 0.0) if decay else 1.0)
 
     @contextmanager
     def _training(self) -> Iterator[None]:
