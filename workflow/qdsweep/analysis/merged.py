@@ -24,7 +24,7 @@ from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.plan import Plan, Row, read_plan, read_plan_data
+from qdsweep.records.plan import Plan, Row, plan_of, read_plan_data
 from qdsweep.records.sources import code_of_run, form_in
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED, encoding, values_of
 from qdsweep.sweep.ids import identify
@@ -123,7 +123,8 @@ def merge(results: Results, names: Sequence[str]) -> Merged:
     columns: dict[Path, str] = {}
     groups: list[_Group] = []
     for name in names:
-        plan, data = read_plan(results.sweep(name)), read_plan_data(results.sweep(name))
+        data = read_plan_data(results.sweep(name))
+        plan = plan_of(data, results.sweep(name))
         own = list(_groups_of(plan, data["rows"], results))
         runs[name] = {row["id"] for group in own for row in group.rows}
         if not own:

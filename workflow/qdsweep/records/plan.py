@@ -347,7 +347,20 @@ def read_plan(sweep: SweepDir, run: str = "") -> Plan:
         BadInput: There is no such sweep (the message lists those that there are), or its plan is
             damaged.
     """
-    data = read_plan_data(sweep)
+    return plan_of(read_plan_data(sweep), sweep, run)
+
+
+def plan_of(data: dict[str, Any], sweep: SweepDir, run: str = "") -> Plan:
+    """Returns the plan of the plain data that `read_plan_data` has read.
+
+    Args:
+        data: The data; with `run`, it keeps only the rows of that run.
+        sweep: The sweep's folder, for messages.
+        run: See `read_plan`.
+
+    Raises:
+        BadInput: The data are damaged.
+    """
     try:
         if run:
             data["rows"] = [row for row in data["rows"] if row["id"] == run]

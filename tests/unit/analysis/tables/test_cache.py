@@ -3,37 +3,15 @@
 import io
 import json
 import os
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from given import again, changed_plan, contents, read
+from opened import opened
 
 from qdsweep.records.paths import SweepDir
-
-_opened: list[Path] | None = None
-
-
-def _note_opened(event: str, arguments: tuple) -> None:
-    if _opened is not None and event == "open" and isinstance(arguments[0], str | Path):
-        _opened.append(Path(arguments[0]))
-
-
-sys.addaudithook(_note_opened)
-
-
-@contextmanager
-def opened():
-    """Yields the files that Python opens in the block, as the interpreter reports them."""
-    global _opened
-    _opened = []
-    try:
-        yield _opened
-    finally:
-        _opened = None
 
 
 def runs_in(paths: list[Path]) -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 from composing import before_its_renaming
 from given import changed_plan, contents
 from in_process import compute_sweep, qdsweep
+from opened import opened
 from refusals import names_all, refused
 from support import TINY
 
@@ -281,6 +282,15 @@ def test_imported_runs_of_one_name_are_one_group_only_if_they_are_the_same(resul
             plan["rows"].append({**row, "id": run, "values": {"algorithm": "theirs", "seed": 1}})
     assert "theirs" in groups(results, "first", "few")
     assert groups(results, "first", "last")[-1] == "sweep last, theirs"
+
+
+def test_each_plan_is_read_once(results):
+    with opened() as files:
+        merge(results, ["first", "last"])
+    assert sorted(path.parent.name for path in files if path.name == "plan.json") == [
+        "first",
+        "last",
+    ]
 
 
 def test_many_names_fit_into_the_name_of_a_folder(results):
