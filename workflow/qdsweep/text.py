@@ -3,6 +3,7 @@
 The Snakefile imports it, so it imports nothing heavy.
 """
 
+import difflib
 import html
 import math
 import re
@@ -41,11 +42,42 @@ def number(value: float, decimals: int | None = None) -> str:
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", _MINUS)
 
 
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """Returns `a`, `a and b`, or `a, b and c`."""
+def listed(
+    words: Sequence[str], last: str = "and", *, most: int | None = None, between: str = ", "
+) -> str:
+    """Returns `a`, `a and b`, or `a, b and c`; of a list that may be cut, `a, b, c, ...`.
+
+    Args:
+        words: The words.
+        last: What stands before the last one of a whole list.
+        most: How many words a cut list has at most; None for the whole list.
+        between: What stands between the words of a cut list.
+    """
+    if most is not None:
+        return between.join([*words[:most], *["..."] * (len(words) > most)])
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Returns "did you mean ...? " for a message, or nothing if no known name is near.
+
+    Papers write names in capitals and with hyphens (CMA-ME).
+    """
+    plain = {_spelled(spelling): spelling for spelling in known}
+    match = difflib.get_close_matches(_spelled(name), plain, n=1)
+    return f"did you mean {plain[match[0]]!r}? " if match else ""
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def quoted(value: object) -> str:
+    """Returns a value for a message, cut where it is very long."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:160]}... ({len(text):,} characters)"
 
 
 def short(value: float, digits: int = 6) -> str:

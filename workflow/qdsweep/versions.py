@@ -64,10 +64,10 @@ def missing_names(library: str, seen_in: str, names: Iterable[str]) -> QdsweepEr
         seen_in: A version that has them.
         names: The names.
     """
-    title = {"ribs": "pyribs"}.get(library, library)
+    title, here = {"ribs": "pyribs"}.get(library, library), importlib.metadata.version(library)
     return QdsweepError(
-        f"qdsweep uses {', '.join(names)}, which {title} {importlib.metadata.version(library)} does "
-        f"not have: install {title} {seen_in} (pip install {library}=={seen_in})"
+        f"qdsweep uses {', '.join(names)}, which {title} {here} does not have: install {title} "
+        f"{seen_in} (pip install {library}=={seen_in})"
     )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from qdsweep.algorithms.base import Fields
 from qdsweep.config.emitters import EmitterKind, PluginEmitter
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import nearest, to_yaml
+from qdsweep.config.files import to_yaml
 from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain, copied
 from qdsweep.errors import BadInput, raised
+from qdsweep.text import nearest
 
 
 def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dict[str, Any]:

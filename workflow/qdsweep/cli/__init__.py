@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from qdsweep.cli import audit, compare, elites, explore, merge, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
-from qdsweep.config.files import nearest
 from qdsweep.errors import QdsweepError, StorageError
 from qdsweep.host.process import complete_user
+from qdsweep.text import nearest
 
 GROUPS = {
     "Set up and run": ("init", "check", "expand", "plan", "sweep", "run", "worker", "scale"),

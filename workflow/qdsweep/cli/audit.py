@@ -25,7 +25,7 @@ from typing import Any
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
 from qdsweep.config.experiment import BUDGETS, Experiment
-from qdsweep.config.files import HOME, find_preset, quoted
+from qdsweep.config.files import HOME, find_preset
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
@@ -37,7 +37,7 @@ from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary, write_config
 from qdsweep.records.status import read_status
-from qdsweep.text import duration, plural
+from qdsweep.text import duration, plural, quoted
 
 AUDIT = """\
 examples:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overrides, sweep_name
 from qdsweep.config.base import typed
-from qdsweep.config.files import quoted
 from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged, link, read_json_if_whole
 from qdsweep.host.lock import WAIT_SECONDS, Lock, lives, read_owner
@@ -19,7 +18,7 @@ from qdsweep.host.process import RANKS, die_with_parent
 from qdsweep.records.paths import Results, RunDir, run_of_connection
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sources import identity_in
-from qdsweep.text import plural
+from qdsweep.text import plural, quoted
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster

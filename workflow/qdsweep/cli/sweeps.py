@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import RESULTS, Add, lines, paragraph, sweep_name
 from qdsweep.cli.next_step import CONFIG, has_new_config, how_to_start
-from qdsweep.config.files import nearest
 from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
 from qdsweep.files import abandoned
@@ -27,6 +26,7 @@ from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.search import chosen_runs
+from qdsweep.text import nearest
 
 if TYPE_CHECKING:
     from qdsweep.planning.outlook import Forecast

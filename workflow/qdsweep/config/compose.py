@@ -19,7 +19,7 @@ from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
-from qdsweep.config.files import quoted, read_preset, require_text
+from qdsweep.config.files import read_preset, require_text
 from qdsweep.config.keys import (
     PRESETS,
     Change,
@@ -33,6 +33,7 @@ from qdsweep.config.keys import (
 )
 from qdsweep.config.plugin import parameters
 from qdsweep.errors import BadInput
+from qdsweep.text import quoted
 
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (

@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from qdsweep.config.base import NOW, RESTART, TARGET, FromZero, Interval, Model, own_or_type
-from qdsweep.config.files import nearest
+from qdsweep.config.refused import EMITTERS
+from qdsweep.text import nearest
 
 # Evolution strategy -> its name in a text, and its paper (a key of config/references.bib).
 STRATEGIES = {
@@ -25,14 +26,6 @@ ES_ARGUMENTS: dict[str, dict[str, type]] = {
         "mirror_sampling": bool,
         **dict.fromkeys(("lr", "beta1", "beta2", "epsilon", "l2_coeff"), float),
     },
-}
-# Parts of pyribs that do not work, or not with the same archive digest each time.
-REFUSED = {
-    "pycma_es": "pycma_es does not pickle, so a run could not be resumed. Use cma_es",
-    "bayesian_opt": (
-        "the Bayesian-optimisation emitter gives two results for one seed, so a run could not be "
-        "repeated. Use evolution_strategy"
-    ),
 }
 
 Ranker = Literal[
@@ -238,8 +231,8 @@ class _Adaptive(EmitterKind):
     @field_validator("es", "ranker", mode="before")
     @classmethod
     def _refuse_part(cls, value: object) -> object:
-        if isinstance(value, str) and value in REFUSED:
-            raise ValueError(REFUSED[value])
+        if isinstance(value, str) and value in EMITTERS:
+            raise ValueError(EMITTERS[value])
         return value
 
     @field_validator("es_kwargs")

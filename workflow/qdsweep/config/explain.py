@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from qdsweep.config.base import TARGET
-from qdsweep.config.emitters import REFUSED
-from qdsweep.config.files import ALGORITHMS, nearest, quoted
 from qdsweep.config.keys import Path, aliases_in, dotted, key_paths, with_alias
+from qdsweep.config.refused import ALGORITHMS, EMITTERS
 from qdsweep.errors import BadInput
+from qdsweep.text import nearest, quoted
 
 # Tags of models that no user writes as a `type`.
 _UNWRITTEN = ("plugin", "module:Class", "composition")
@@ -106,7 +106,7 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
         return f"the key {where} is missing"
     if not isinstance(named, str):
         return f"{where} = {quoted(named)}: should be text"
-    if reason := {**REFUSED, **ALGORITHMS}.get(named.lower()):
+    if reason := {**EMITTERS, **ALGORITHMS}.get(named.lower()):
         return f"{where} = {quoted(named)}: {reason}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]

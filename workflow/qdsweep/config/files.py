@@ -1,43 +1,17 @@
 """Config files: where they are found and how YAML is read."""
 
-import difflib
 import functools
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
 
+from qdsweep.config.refused import ALGORITHMS
 from qdsweep.errors import BadInput
-
-# Algorithms of other libraries -> why qdsweep does not have them, and the replacement.
-ALGORITHMS = {
-    "apex": (
-        "its actors and its learner are asynchronous, so a run could not be repeated. Use "
-        "apex_dqn, the synchronous form of Ape-X DQN"
-    ),
-    "apex_dpg": "qdsweep has Ape-X only for discrete actions. Use td3 for vectors",
-    "rainbow": (
-        "a solution is the network of a policy, and Rainbow's duelling and distributional "
-        "networks are not policies. Use apex_dqn, which has its double Q-learning, its "
-        "prioritised replay and its n-step returns"
-    ),
-    "sac": (
-        "a solution is the network of a policy, and the standard deviations of SAC's actor do not "
-        "fit into it. Use td3 or ppo"
-    ),
-    "td3_sb3": "qdsweep has TD3 without torch. Use td3",
-    "ddpg": "use td3, its successor",
-    "trpo": "use ppo, its successor",
-    "r2d2": "a policy here has no recurrent state. Use apex_dqn, its predecessor",
-    "a3c": (
-        "its actors are asynchronous, so a run could not be repeated. Use a2c, its synchronous form"
-    ),
-    "appo": "its actors are asynchronous, so a run could not be repeated. Use ppo or impala",
-}
-
+from qdsweep.text import nearest, quoted
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # The clone's folder; an installed wheel has a copy of the needed parts (see setup.py).
@@ -327,31 +301,6 @@ def _is_file(path: Path) -> bool:
 
 def _is_plain(name: str) -> bool:
     return name.isprintable() and len(name) < 100
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns "did you mean ...? " for a message, or nothing if no known name is near.
-
-    Papers write names in capitals and with hyphens (CMA-ME).
-    """
-    plain = {_spelled(spelling): spelling for spelling in known}
-    match = difflib.get_close_matches(_spelled(name), plain, n=1)
-    return f"did you mean {plain[match[0]]!r}? " if match else ""
-
-
-def _spelled(name: str) -> str:
-    return name.lower().replace("-", "_")
-
-
-def quoted(value: object) -> str:
-    """Returns a value for a message, cut where it is very long."""
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:160]}... ({len(text):,} characters)"
-
-
-def listed(known: Sequence[str], between: str = ", ", most: int = 20) -> str:
-    """Returns names for a message, at most `most` of them."""
-    return between.join([*known[:most], *["..."] * (len(known) > most)])
 
 
 def shown(path: Path) -> str:

@@ -15,10 +15,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from qdsweep.config.base import Interval, Model, value_text
 from qdsweep.config.explain import explain
-from qdsweep.config.files import nearest, read_yaml
+from qdsweep.config.files import read_yaml
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_arrays
 from qdsweep.metrics import RECORDED
+from qdsweep.text import nearest
 
 if TYPE_CHECKING:
     import numpy as np

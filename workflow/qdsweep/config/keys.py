@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, Field
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model, typed, value_text
 from qdsweep.config.domain import Domain
-from qdsweep.config.files import nearest
 from qdsweep.config.plugin import parameters
 from qdsweep.errors import BadInput
+from qdsweep.text import nearest
 
 Path = tuple[str | int, ...]
 # Names of whole parts, whose value is a preset.

@@ -14,9 +14,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
-from qdsweep.config.files import PRESETS, listed, nearest
+from qdsweep.config.files import PRESETS
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
+from qdsweep.text import listed, nearest
 
 
 def plugin_folders() -> list[Path]:
@@ -88,7 +89,7 @@ def _load(target: str, kind: str, fits: Callable[[Any], bool]) -> Any:
         ]
         raise BadInput(
             f"{target}: {source} has no {kind} {name}; {nearest(name, known)}"
-            f"known there: {listed(known) or 'none'}"
+            f"known there: {listed(known, most=20) or 'none'}"
         )
     return loaded
 
@@ -113,7 +114,7 @@ def require_source(target: str) -> None:
         known = [node.name for node in tree.body if isinstance(node, defined)]
         raise BadInput(
             f"{target}: {source} has no {name}; {nearest(name, known)}"
-            f"known there: {listed(known) or 'nothing'}"
+            f"known there: {listed(known, most=20) or 'nothing'}"
         )
 
 

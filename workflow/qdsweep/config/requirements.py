@@ -14,10 +14,11 @@ from pathlib import Path
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import HOME, PRESETS, nearest
+from qdsweep.config.files import HOME, PRESETS
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
+from qdsweep.text import nearest
 
 # The beginning of a part of a module's name -> the extra of qdsweep that has it, and a note.
 _EXTRAS = {

@@ -14,11 +14,11 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from qdsweep.config.domain import Wrapper
-from qdsweep.config.files import nearest
 from qdsweep.config.plugin import load_class
 from qdsweep.config.requirements import remedy, require_package
 from qdsweep.domains.base import copied
 from qdsweep.errors import BadInput
+from qdsweep.text import nearest
 
 _BULLET = "pybullet_envs_gymnasium"
 

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import nearest
 from qdsweep.config.imported import is_imported
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
@@ -47,6 +46,7 @@ from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
 from qdsweep.records.sums import require_as_written
+from qdsweep.text import nearest
 from qdsweep.versions import __version__
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.episodes import require_episodes
 from qdsweep.config.experiment import Experiment, refuse_idle
 from qdsweep.config.explain import naming_file
-from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
 from qdsweep.config.own_metric import own_metrics
@@ -21,7 +20,7 @@ from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.status import read_status
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep, by_setting
-from qdsweep.text import plural
+from qdsweep.text import nearest, plural
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:

@@ -16,14 +16,7 @@ from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain, naming_file
-from qdsweep.config.files import (
-    listed,
-    nearest,
-    read_text_value,
-    read_yaml,
-    require_text,
-    shown,
-)
+from qdsweep.config.files import read_text_value, read_yaml, require_text, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
@@ -89,7 +82,7 @@ from qdsweep.sweep.grammar import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.ids import adhoc_name
 from qdsweep.sweep.runs import Sweep, table_of_runs
-from qdsweep.text import plural
+from qdsweep.text import listed, nearest, plural
 
 
 class Given(NamedTuple):

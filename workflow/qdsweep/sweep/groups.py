@@ -13,11 +13,11 @@ from typing import Any
 
 from qdsweep.config.base import same_value, value_text
 from qdsweep.config.experiment import BUDGET_NAMES
-from qdsweep.config.files import listed, nearest
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures
 from qdsweep.errors import BadInput
 from qdsweep.metrics import RESULTS
 from qdsweep.sweep.drawn import SAMPLE
+from qdsweep.text import listed, nearest
 
 MEMBER = "member"
 """The column with the number of a member of a population."""
@@ -397,7 +397,7 @@ def _known(key: str, given: Iterable[str], known: Iterable[str]) -> None:
         if name not in known:
             raise BadInput(
                 f"figures: {key}: {name!r} is unknown; {nearest(name, known)}"
-                f"known: {listed(known, '; ') or 'nothing was swept but the seed'}"
+                f"known: {listed(known, most=20, between='; ') or 'nothing was swept but the seed'}"
             )
 
 

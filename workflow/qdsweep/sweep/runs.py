@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from qdsweep.config.base import same_value, typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import SEEDS, Experiment
-from qdsweep.config.files import nearest
 from qdsweep.config.imported import ImportedRun
 from qdsweep.config.keys import column_of, dotted, key_paths, resolve
 from qdsweep.config.own_metric import OwnMetric, own_metrics
@@ -23,6 +22,7 @@ from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.groups import CHANGES, MEMBER, OF_SWEEPS
 from qdsweep.sweep.ids import Identity, identify
+from qdsweep.text import nearest
 
 _Value = TypeVar("_Value")
 

@@ -34,7 +34,11 @@ _check()
 
 
 def build(
-    kind: Any, policy: str, observations: spaces.Space[Any], actions: spaces.Space[Any], **given: Any
+    kind: Any,
+    policy: str,
+    observations: spaces.Space[Any],
+    actions: spaces.Space[Any],
+    **given: Any,
 ) -> Any:
     """Returns an algorithm without an environment, as stable-baselines3's `load` makes it.
 

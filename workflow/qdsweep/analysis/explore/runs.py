@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from qdsweep.analysis.legend import group_names, place_mark, sweep_marks
 from qdsweep.analysis.merged import is_finished, merge
-from qdsweep.config.files import nearest
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
+from qdsweep.text import nearest
 
 MOST = 24  # maps on one page
 

@@ -20,11 +20,10 @@ from qdsweep.analysis.statistics import (
     mean_error_count,
 )
 from qdsweep.analysis.tables.comparisons import compare, runs_of
-from qdsweep.config.files import listed
 from qdsweep.metrics import BY_NAME, OTHER_CODE, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
-from qdsweep.text import common_decimals, mean_and_error, number, plural, with_interval
+from qdsweep.text import common_decimals, listed, mean_and_error, number, plural, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
