@@ -8,8 +8,8 @@ import pytest
 from domain_makers import config, make
 from refusals import refused
 
+from qdsweep.config.atari import Atari
 from qdsweep.config.compose import compose
-from qdsweep.config.domain import Atari
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.domains import plugin
 from qdsweep.domains.base import CUT, TERMINATED

@@ -8,7 +8,7 @@ from ale_py import Action
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from qdsweep.config.domain import Atari, Convolutional
+from qdsweep.config.atari import Atari, Convolutional
 from qdsweep.domains.base import (
     CUT,
     GOES_ON,

@@ -13,7 +13,7 @@ from ale_py import Action, ALEInterface, ALEState, LoggerMode, roms
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from qdsweep.config.domain import Atari
+from qdsweep.config.atari import Atari
 from qdsweep.domains.base import Actor, Floats
 from qdsweep.domains.policies import Network, count_parameters, draw_xavier, split_layers
 from qdsweep.errors import BadInput

@@ -157,6 +157,8 @@ _RENAMED = {
         "qdsweep.algorithms.ribs.internals",
         "restore_store",
     ),
+    ("qdsweep.config.domain", "Atari"): ("qdsweep.config.atari", "Atari"),
+    ("qdsweep.config.domain", "Convolutional"): ("qdsweep.config.atari", "Convolutional"),
 }
 
 
