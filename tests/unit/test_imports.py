@@ -191,6 +191,14 @@ def test_these_folders_are_light_as_a_whole(folder: str):
     assert heavy_after("\n".join(code)) <= {"snakemake"}
 
 
+def test_the_table_of_runs_needs_nothing_heavy_even_in_a_function():
+    trees = [ast.parse(file.read_text()) for file in (PACKAGE / "sweep").glob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    modules += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    assert not HEAVY & {module.split(".")[0] for module in modules}
+
+
 HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
 
 

@@ -28,7 +28,8 @@ from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.config.base import value_text
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.sweep.groups import group_labels, slots_of
+from qdsweep.sweep.groups import group_labels
+from qdsweep.sweep.looks import slots_of
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.text import apart, exact, short_number
 

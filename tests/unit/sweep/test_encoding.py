@@ -4,7 +4,7 @@ import pytest
 from support import TINY
 
 from qdsweep.config.sweep import Encode, Figures
-from qdsweep.sweep.groups import Encoding, encoding, figure_names, slots_of
+from qdsweep.sweep.looks import Encoding, encoding, figure_names, slots_of
 from qdsweep.sweep.runs import table_of_runs
 
 TWO = "::: step 0.1 0.5 ::: algorithm map_elites cma_me ::: seed 1 2"

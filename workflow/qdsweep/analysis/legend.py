@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.records.plan import Plan, Row
-from qdsweep.sweep.groups import (
+from qdsweep.sweep.groups import brief_names, values_label
+from qdsweep.sweep.looks import (
     MOST_COLORS,
     MOST_DASHES,
     Encoding,
     Name,
-    brief_names,
     encoding,
     figure_names,
     is_scale,
-    values_label,
 )
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, Row, plan_of, read_plan_data
 from qdsweep.records.sources import code_of_run, form_in
-from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED, encoding, values_of
+from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED
 from qdsweep.sweep.ids import identify
+from qdsweep.sweep.looks import encoding, values_of
 from qdsweep.text import plural
 
 

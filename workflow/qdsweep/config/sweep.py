@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from qdsweep.config.base import Interval, Model
 from qdsweep.config.keys import column_of
 from qdsweep.config.search import Search
+from qdsweep.errors import BadInput
 from qdsweep.metrics import RANK
 
 MOST_SEEDS = 1000
@@ -344,3 +345,45 @@ class SweepFile(Model):
         if isinstance(domain, dict):
             domain = domain.get("name") or domain.get("preset")
         return Path(domain).stem if isinstance(domain, str) else self.name
+
+
+def require_drawable(figures: Figures) -> None:
+    """Refuses labels, names and colours of groups that matplotlib cannot draw.
+
+    Raises:
+        BadInput: The message names the key and the value.
+    """
+    _require_labels("labels", figures.labels)
+    _require_labels("names", figures.names)
+    _require_colors(figures.colors)
+
+
+def _require_labels(key: str, labels: Mapping[str, str]) -> None:
+    for name, label in labels.items():
+        wrong = "" if label.strip() and not label.startswith("_") else "it would not be shown"
+        if not label.isprintable():
+            wrong = "it has a line break or another character that cannot be drawn"
+        if label.count("$") > 1:  # a single one is a dollar sign
+            from matplotlib.cbook import is_math_text
+            from matplotlib.mathtext import MathTextParser
+
+            try:
+                if is_math_text(label):
+                    MathTextParser("path").parse(label)
+            except ValueError as error:
+                wrong = f"it is not a matplotlib formula ({str(error).splitlines()[-1].strip()})"
+        if wrong:
+            raise BadInput(f"figures: {key}: {name}: {label!r}: {wrong}; write another label")
+
+
+def _require_colors(colors: Mapping[str, str]) -> None:
+    if not colors:
+        return
+    from matplotlib.colors import is_color_like
+
+    for group, color in colors.items():
+        if color.lower() == "none" or not is_color_like(color):
+            raise BadInput(
+                f"figures: colors: {group}: {color!r} is not a colour; write it as "
+                "#0072B2, or as a CSS name such as black"
+            )

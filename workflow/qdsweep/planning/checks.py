@@ -18,7 +18,8 @@ from qdsweep.planning.outlook import unfinished
 from qdsweep.records.metrics import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.status import read_status
-from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
+from qdsweep.sweep.groups import Groups, group_columns, group_labels, label_columns
+from qdsweep.sweep.looks import figure_names
 from qdsweep.sweep.runs import Sweep, by_setting
 from qdsweep.text import nearest, plural
 

@@ -28,14 +28,8 @@ from qdsweep.records.results import write_configs
 from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sums import read_checked, require_as_written, sums_of
-from qdsweep.sweep.groups import (
-    brief_names,
-    figure_names,
-    group_columns,
-    group_labels,
-    labels_of,
-    slots_of,
-)
+from qdsweep.sweep.groups import brief_names, group_columns, group_labels
+from qdsweep.sweep.looks import figure_names, labels_of, slots_of
 
 _Setting = TypeVar("_Setting", bound=Model)
 

@@ -17,7 +17,7 @@ from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.legend import place_mark
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.planning.checks import check_sweep
-from qdsweep.sweep.groups import figure_names
+from qdsweep.sweep.looks import figure_names
 from qdsweep.sweep.runs import table_of_runs
 
 LOOK = {

@@ -24,7 +24,7 @@ from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.sweep import Figures
 from qdsweep.metrics import RANK
-from qdsweep.sweep.groups import labels_of
+from qdsweep.sweep.looks import labels_of
 
 LABELS = {"map_elites": "MAP-Elites", "lp_sphere": "Sphere", "lp_sphere, cma_me": "Ours"}
 LABELED = ["lp_sphere, cma_me", "lp_sphere, map_elites"]

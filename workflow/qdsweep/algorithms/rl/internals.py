@@ -21,7 +21,7 @@ def _check() -> None:
         if "_init_setup_model" not in inspect.signature(kind).parameters:
             lost.append(f"{kind.__name__}(_init_setup_model)")
             continue
-        model = kind("MlpPolicy", None, device="cpu", _init_setup_model=False)  # type: ignore[arg-type]
+        model = kind("MlpPolicy", None, device="cpu", _init_setup_model=False)
         names = ("_setup_model", "_update_learning_rate", "_current_progress_remaining")
         lost += [f"{kind.__name__}.{name}" for name in names if not hasattr(model, name)]
     if not hasattr(NStepReplayBuffer, "_get_samples"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.figures.style import add_heading, line_style, wrap
 from qdsweep.analysis.legend import Block
-from qdsweep.sweep.groups import MOST_PANELS
+from qdsweep.sweep.looks import MOST_PANELS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
