@@ -170,4 +170,4 @@ screenshots: .venv/dev
 
 # Files generated from the config models: schemas, config/README.md, docs/reference/.
 schemas: venv
-	$(BIN)/python -m qdsweep.cli.manual
+	$(BIN)/python docs/_ext/manual.py

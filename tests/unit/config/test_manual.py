@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import jsonschema
+import manual
 import pytest
 import yaml
 from composing import presets
 from support import REPO
 
-from qdsweep.cli import manual
 from qdsweep.config.base import Model
 from qdsweep.config.compose import compose
 from qdsweep.config.emitters import EmitterKind

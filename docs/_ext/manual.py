@@ -104,7 +104,7 @@ def pages() -> dict[Path, str]:
         parts["pages"] = _pages(texts, page.parent)
         for name, part in parts.items():
             text = text.replace(f"{{{name}}}", part)
-        note = "<!-- `make schemas` generates this file from workflow/qdsweep/cli/manual.md. -->"
+        note = "<!-- `make schemas` generates this file from docs/_ext/manual.md. -->"
         made[page] = f"{note}\n{text}"
     return made
 
