@@ -4,6 +4,7 @@ import base64
 import io
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 from by_gymnasium import land, play
@@ -104,11 +105,13 @@ def test_labels_and_order_reach_the_animations_without_rendering(lander):
 
 def test_particles_and_pictures_change_no_landing():
     """The camera's environment draws flames, which are bodies in the physics."""
+    make = gymnasium.make
     rng = np.random.default_rng(3)
     for case in range(12):
         solution, seed = rng.normal(size=32) * (0.3, 3.0)[case % 2], int(rng.integers(2**32))
         expected, _ = land(solution, seed)
         with filming(1.0) as shot:
+            assert gymnasium.make is make, "other environments have no camera"
             result = LunarLander(1).evaluate(solution[None], np.array([seed], np.uint32))
         assert [result.objective[0], *result.measures[0]] == expected
         assert len(shot.frames) == len(shot.moments)

@@ -21,6 +21,8 @@ from qdsweep.errors import BadInput
 from qdsweep.text import nearest
 
 _BULLET = "pybullet_envs_gymnasium"
+# The last one makes the environments: gymnasium.make, or a camera while it films.
+makers: list[Callable[..., gym.Env]] = [gym.make]
 
 
 def find_spec(env_id: str) -> EnvSpec:
@@ -85,7 +87,7 @@ def make_env(
     bare.order_enforce = False
     try:
         own = copied(kwargs)
-        env = gym.make(bare, max_episode_steps=limit, disable_env_checker=True, **own)
+        env = makers[-1](bare, max_episode_steps=limit, disable_env_checker=True, **own)
     except (gym.error.DependencyNotInstalled, ImportError) as error:
         raise BadInput(
             f"domain.env = {spec.id!r}: a package that it needs is missing: {error}"

@@ -5,12 +5,14 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
+from qdsweep.domains.environments import makers
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
 
@@ -28,44 +30,50 @@ _REMEDIES = {
     ),
     "": "install the library that draws it, such as pygame (pip install pygame-ce)",
 }
-_make = gym.make
-# The current shot, if any. Modules that imported `make` under another name also find it here.
-_shots: list["Shot"] = []
 
 
 @contextmanager
-def filming(longest: float, on_picture: "OnPicture | None" = None) -> Iterator["Shot"]:
-    """Films the first episode in the block that an environment of gymnasium.make plays.
+def filming(
+    longest: float, on_picture: "OnPicture | None" = None, *, by_user: bool = False
+) -> Iterator["Shot"]:
+    """Films the first episode in the block that an environment of a domain plays.
 
     Args:
         longest: The longest animation [s].
         on_picture: See `Shot`.
+        by_user: Whether the domain is a class of the user's, which may call gymnasium.make.
 
     Raises:
         BadInput: The environment cannot be rendered.
     """
     shot = Shot(longest, on_picture)
-    _shots.append(shot)
-    gym.make = _make_filmed
+    maker = partial(_make_filmed, shot)
+    makers.append(maker)
+    if by_user:  # gymnasium has no hook for the calls of a user's class
+        gym.make = _make
     try:
         yield shot
         shot.end()
     finally:
-        gym.make = _make
-        _shots.remove(shot)
+        if by_user:
+            gym.make = makers[0]
+        makers.remove(maker)
 
 
-def _make_filmed(*arguments: Any, **keywords: Any) -> gym.Env:
-    """Makes an environment like gymnasium.make, with a camera if one is running."""
-    if not _shots:
-        return _make(*arguments, **keywords)
+def _make(*arguments: Any, **keywords: Any) -> gym.Env:
+    """Makes an environment; modules that imported it as gymnasium.make may keep it."""
+    return makers[-1](*arguments, **keywords)
+
+
+def _make_filmed(shot: "Shot", *arguments: Any, **keywords: Any) -> gym.Env:
+    """Makes an environment like gymnasium.make, with a camera."""
     try:  # MuJoCo looks for OpenGL when it is imported
-        env = _make(*arguments, **{**keywords, "render_mode": "rgb_array"})
+        env = makers[0](*arguments, **{**keywords, "render_mode": "rgb_array"})
     except Exception as error:
         name = arguments[0] if arguments else keywords.get("id")
         spec = gym.envs.registry.get(name, name) if isinstance(name, str) else name
         raise _refusal(spec, error) from error
-    return Camera(env, _shots[-1])
+    return Camera(env, shot)
 
 
 def _refusal(spec: Any, error: Exception) -> BadInput:

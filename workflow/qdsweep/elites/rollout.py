@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.algorithms.base import Arrays
+from qdsweep.config.domain import Plugin
 from qdsweep.config.episodes import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
@@ -209,7 +210,7 @@ def play_episode(
     first = np.array(episode_seeds(seed, episodes)[:1], dtype=np.uint32)
     if episodes > 1:
         settings = settings.model_copy(update={"episodes": 1})
-    with filming(seconds, on_picture) as shot:
+    with filming(seconds, on_picture, by_user=isinstance(settings, Plugin)) as shot:
         domain = make_domain(settings)
         context = context_for(domain, elite, settings.name)
         batch = Batch(elite.solution[np.newaxis], first, context=context)
