@@ -13,10 +13,10 @@ from in_process import qdsweep
 from support import REPO
 
 from qdsweep import files
-from qdsweep.cli.sweeps import leftovers
 from qdsweep.container.image import package_folder
 from qdsweep.files import DAY, abandoned, atomic, link, temporary_name
 from qdsweep.records import sources
+from qdsweep.records.leftovers import leftovers
 from qdsweep.records.paths import Results
 
 OLD = 2 * DAY

@@ -1,13 +1,10 @@
 """How numbers, times, counts, lists and formulas are written for a reader.
 
-The Snakefile imports it, so it imports nothing heavy.
+Each worker and the Snakefile import it, so it imports little.
 """
 
-import difflib
-import html
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -65,8 +62,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Papers write names in capitals and with hyphens (CMA-ME).
     """
+    from difflib import get_close_matches
+
     plain = {_spelled(spelling): spelling for spelling in known}
-    match = difflib.get_close_matches(_spelled(name), plain, n=1)
+    match = get_close_matches(_spelled(name), plain, n=1)
     return f"did you mean {plain[match[0]]!r}? " if match else ""
 
 
@@ -262,6 +261,8 @@ def _set(formula: str) -> str:
 def _sign(name: str) -> str:
     if name in _SIGNS:
         return _SIGNS[name]
+    import unicodedata
+
     case = "CAPITAL" if name[:1].isupper() else "SMALL"
     letter = name.removeprefix("var").upper().replace("LAMBDA", "LAMDA")
     try:
@@ -297,6 +298,8 @@ def formula_of(letter: str) -> str:
     """
     if letter in _NAMES:
         return _NAMES[letter]
+    import unicodedata
+
     name = re.fullmatch("GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, ""))
     if name is None:
         return ""
@@ -314,6 +317,8 @@ def for_plotly(text: str) -> str:
 
     Formulas are set in plain letters.
     """
+    import html
+
     return html.escape(plain(text), quote=False).replace("%{", "&#37;{")
 
 

@@ -19,10 +19,10 @@ from qdsweep.analysis.page.methods import imported
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.analysis.tables.confirmed import winners
-from qdsweep.cli.sweeps import orphans
 from qdsweep.config.imported import read_all
 from qdsweep.experiment.foreign_results import read_foreign, write_run
 from qdsweep.metrics import BY_NAME, WALL_TIME
+from qdsweep.records.leftovers import orphans
 from qdsweep.records.paths import Results
 
 GROUP = "their CMA-ME (imported)"

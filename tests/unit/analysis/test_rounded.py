@@ -203,7 +203,7 @@ ROUNDED: dict[str, set[str]] = {
     "analysis/tables/comparisons": {"pair_cells"},
     "analysis/tables/published": {"_TEST_RULE", "_decimals"},
     "analysis/tables/runs": {"thin_curve"},
-    "cli/audit": {"_audit"},
+    "analysis/audit": {"audit"},
     "cli/elites": {"_rollout"},
     "cli/runs": {"_check_run"},
     "cli/sweeps": {"_watch"},

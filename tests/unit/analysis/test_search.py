@@ -21,11 +21,11 @@ from qdsweep.analysis.search import (
 from qdsweep.analysis.sheet import as_markdown
 from qdsweep.analysis.tables.search import level_sheet, place_table, setting_sheet
 from qdsweep.analysis.tables.search import write_search as write_tables
-from qdsweep.cli.sweeps import orphans
 from qdsweep.config.search import Search
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.experiment.endings import write_ending
 from qdsweep.experiment.stop import Interrupted
+from qdsweep.records.leftovers import orphans
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import PlannedRun, read_plan
 from qdsweep.records.progress import RAISED, Standing, read_standing

@@ -1,43 +1,15 @@
-"""The command audit: a table of finished runs, and a sample of it that is computed again."""
+"""The command audit."""
 
 import argparse
-import csv
-import fcntl
-import io
 import math
 import os
-import platform
-import random
-import re
-import shutil
-import signal
-import subprocess
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import repeat
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
-from qdsweep.config.experiment import BUDGETS, Experiment
-from qdsweep.config.files import HOME, find_preset
-from qdsweep.config.requirements import require_packages_of
-from qdsweep.engines.allocation import PYTHON
+from qdsweep.config.files import HOME
 from qdsweep.errors import BadInput
-from qdsweep.files import damaged, naming, write_text
-from qdsweep.host.machine import has_avx2
-from qdsweep.host.process import die_with_parent, ending
-from qdsweep.metrics import ARCHIVE_METRICS, agree
 from qdsweep.records.paths import Results
-from qdsweep.records.plan import read_plan
-from qdsweep.records.results import read_summary, write_config
-from qdsweep.records.status import read_status
-from qdsweep.text import duration, plural, quoted
 
 AUDIT = """\
 examples:
@@ -53,22 +25,6 @@ exit codes:
   0 all the same bits; 1 a run differs or fails (its line has the reason); 2 wrong input
 """
 TABLE = HOME / "docs/published.csv"
-_DIGEST = "archive_digest"
-_METRICS = tuple(name for name in ARCHIVE_METRICS if name != "restarts")
-_COLUMNS = (
-    *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", _DIGEST),
-    *(*_METRICS, "versions"),
-)
-# Column -> the form of its values, and an example.
-_FORMS = {
-    "id": (r"[\w.-]{1,200}", "sphere-cma_me-s1-2eb4c6a7c4"),
-    "budget": (rf"({'|'.join(BUDGETS)})=[1-9]\d{{0,14}}", "iterations=100"),
-    "seconds": (r"\d{1,12}(\.\d+)?", "1.5"),
-    _DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
-    "versions": (r"[^ ;]+ [^;]+(; [^ ;]+ [^;]+)*", "numpy 2.4.6; ribs 0.12.0"),
-}
-_Row = Mapping[str, str]
-_JOB = itemgetter("sweep", "id")
 
 
 def add_commands(add: Add) -> None:
@@ -114,293 +70,13 @@ def _share(text: str) -> float:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
+    from qdsweep.analysis.audit import Draw, add_runs, audit
+
     if arguments.cores < 1:
         raise BadInput(f"--cores {arguments.cores}: give 1 or more")
+    table, results = arguments.table, Results(arguments.results)
     if arguments.add:
-        with _alone(arguments.table.parent):
-            return _add(arguments.table, Results(arguments.results), arguments.add)
-    rows = _read(arguments.table)
-    if not rows:
-        raise BadInput(f"{arguments.table}: it has no run; `--add SWEEP` writes them")
-    runs = _distinct(rows, arguments.table)
-    experiments = {
-        name: _experiments(name, [row for row in runs if row["sweep"] == name], arguments)
-        for name in dict.fromkeys(row["sweep"] for row in runs)
-    }
-    jobs = {_JOB(row): experiments[row["sweep"]].get(_key(row["id"])) for row in runs}
-    reasons = {job: _missing_package(experiment) for job, experiment in jobs.items()}
-    for reason, number in Counter(filter(None, reasons.values())).items():
-        print(f"{plural(number, 'run')} left out: {reason}", flush=True)
-    runs = [row for row in runs if not reasons[_JOB(row)]]
-    if not runs:
-        raise BadInput(f"{arguments.table}: every run needs a missing package")
-    count = math.ceil(arguments.share * len(runs))
-    cores = min(arguments.cores, len(runs))
-    drawn = _draw(runs, count, arguments.seed, 60 * arguments.minutes * cores)
-    if not drawn:
-        raise BadInput(f"--minutes {arguments.minutes:g}: no run of {arguments.table} fits")
-    cores = min(cores, len(drawn))
-    time = duration(sum(float(row["seconds"]) for row in drawn) / cores)
-    sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
-    print(f"{arguments.table}: {sample}, about {time} on {plural(cores, 'core')}", flush=True)
-    with naming(Path("TMPDIR")):
-        folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
-    different = 0
-    pool = ThreadPoolExecutor(cores)
-    try:
-        outcomes = pool.map(_compute, drawn, (jobs[_JOB(row)] for row in drawn), repeat(folder))
-        for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
-            different += bool(differences)
-            print(
-                f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}",
-                flush=True,
-            )
-    finally:
-        pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, no further run starts
-        if different and folder.runs.exists():
-            print(f"The computed runs are in {folder.runs}")
-        else:
-            shutil.rmtree(folder.path)
-    print(f"{len(drawn) - different} of {len(drawn)} the same bits")
-    return 1 if different else 0
-
-
-def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_Row]:
-    """Draws at most `count` rows that together cost at most `seconds` on one core."""
-    drawn: list[_Row] = []
-    for row in random.Random(seed).sample(rows, len(rows)):
-        if len(drawn) < count and float(row["seconds"]) <= seconds:
-            drawn.append(row)
-            seconds -= float(row["seconds"])
-    return drawn
-
-
-def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
-    """Returns the first row of each run at each budget; several sweeps may share it.
-
-    Raises:
-        BadInput: Another row of it has other values.
-    """
-    runs: dict[tuple[str, str], _Row] = {}
-    for row in rows:
-        first = runs.setdefault((row["id"], row["budget"]), row)
-        for name in (_DIGEST, *_METRICS):
-            if not agree(name, row[name], first[name]):
-                raise BadInput(
-                    f"{table}: {row['id']} ({row['budget']}) has two rows: {name} = {first[name]} "
-                    f"and {quoted(row[name])}: remove the wrong row"
-                )
-    return list(runs.values())
-
-
-def _experiments(
-    name: str, rows: Sequence[_Row], arguments: argparse.Namespace
-) -> dict[str, Experiment]:
-    """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
-
-    Args:
-        name: The sweep.
-        rows: Its rows.
-        arguments: Table and results.
-
-    Raises:
-        BadInput: The sweep is missing or wrong, or a row has another algorithm or seed than it.
-    """
-    from qdsweep.planning.start import key_sources, read_sweep, sweep_of
-
-    try:
-        file = find_preset("sweeps", name)
-    except BadInput as error:
-        raise BadInput(f"{arguments.table}: {error}. Copy the sweep's file there") from None
-    sweep = sweep_of(
-        read_sweep({}, files=[file]), Results(arguments.results), key_sources((), [file])
-    )
-    known = {row.id: texts for row, texts in zip(sweep.rows, sweep.texts, strict=True)}
-    for row in rows:
-        swept = known.get(row["id"], {})
-        for key in ("algorithm", "seed"):
-            if row[key] != swept.get(key, row[key]):
-                raise BadInput(
-                    f"{arguments.table}: {row['id']}: {key} = {quoted(row[key])}, and "
-                    f"{swept[key]!r} in {file}: fix or remove the row"
-                )
-    return {_key(run): experiment for run, experiment in sweep.runs.items()}
-
-
-def _key(run: str) -> str:
-    """Returns seed and hash in a run's id, which are the same under a preset's former name."""
-    return "-".join(run.rsplit("-", 2)[1:])
-
-
-def _missing_package(experiment: Experiment | None) -> str:
-    """Returns which missing package an experiment needs, with the remedy; empty if it has all."""
-    if experiment is not None:
-        try:
-            require_packages_of(experiment)
-        except BadInput as error:
-            return str(error)
-    return ""
-
-
-def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
-    """Computes the run of a row, and returns its differences; empty if there are none."""
-    if experiment is None:
-        return f"differs: the sweep {row['sweep']} has no run of this id"
-    name = f"{row['id']}-{row['budget']}"
-    run, config = results.run(name), results.path / f"{name}.yaml"
-    write_config(config, experiment)
-    words = ["--set", row["budget"], "--out", str(run.path)]
-    if not has_avx2():
-        words += ["--set", "cpu_baseline=native"]
-    done = subprocess.run(
-        [*PYTHON, "run", str(config), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=partial(die_with_parent, signal.SIGTERM, os.getpid()),
-    )
-    if done.returncode:
-        last = " ".join(done.stderr.strip().splitlines()[-1:])
-        return f"fails: {ending(done.returncode)}{': ' * bool(last)}{last}"
-    return _differences(row, read_summary(run))
-
-
-def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
-    """Returns what differs and the reason; empty if nothing does."""
-    wrong = [
-        f"{name} is {summary[name]}, and {row[name]} in the table"
-        for name in (_DIGEST, *_METRICS)
-        if not agree(name, row[name], _text(summary[name]))
-    ]
-    if not wrong:
-        return ""
-    versions = dict(entry.split(" ", 1) for entry in row["versions"].split("; "))
-    here = summary["versions"]
-    other = [
-        f"{name} is {here.get(name, 'missing')}, and {version} in the table"
-        for name, version in versions.items()
-        if here.get(name) != version
-    ]
-    if not has_avx2():
-        other.append(f"this CPU ({platform.machine()}) has no AVX2")
-    reason = (
-        f"Reason: {'; '.join(other)}" if other else "Versions are the same, and this CPU has AVX2"
-    )
-    return f"differs: {'; '.join(wrong)}. {reason}"
-
-
-def _read(table: Path) -> list[dict[str, str]]:
-    """Reads a table of runs.
-
-    Raises:
-        BadInput: It is missing, is no CSV, has other columns, or a row without a value, with a
-            wrong one or with too many.
-    """
-    if not table.is_file():
-        if table.exists():
-            raise BadInput(f"{table}: it is not a regular file; give a file in CSV")
-        raise BadInput(
-            f"{table}: there is no such table; `qdsweep audit TABLE --add SWEEP` writes it"
-        )
-    try:
-        with table.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            columns = reader.fieldnames or ()
-            rows = [(reader.line_num, row) for row in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise damaged(table, error, "write it as CSV in UTF-8") from None
-    for name in (*_COLUMNS, *columns):
-        if (count := columns.count(name)) != 1:
-            many = f"{count} columns" if count else "no column"
-            raise BadInput(
-                f"{table}: it has {many} {quoted(name)}; these are needed, each once: "
-                f"{', '.join(_COLUMNS)}"
-            )
-    for line, row in rows:
-        for name in _COLUMNS:
-            form, example = _FORMS.get(name, ("(?s:.*)", ""))
-            if not re.fullmatch(form, row[name] or "", re.ASCII) or row[name] is None:
-                hint = f" (expected: {example!r} or alike)" if example else ""
-                raise BadInput(
-                    f"{table}, line {line}: {name} = {quoted(row[name])}{hint}: fix or remove the "
-                    "line"
-                )
-        if None in row:  # what no column is for
-            raise BadInput(
-                f"{table}, line {line}: it has more values than columns: {quoted(row[None])}: fix "
-                "or remove the line"
-            )
-    return [row for _, row in rows]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Waits until no other process adds rows to a table of a folder, where flock() works."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)
-
-
-def _add(table: Path, results: Results, sweeps: Sequence[str]) -> int:
-    """Writes the finished runs of some sweeps to a table; it keeps runs that are not here."""
-    rows, sweeps = _read(table) if table.exists() else [], list(dict.fromkeys(sweeps))
-    others = [row for row in rows if row["sweep"] not in sweeps]
-    added: list[_Row] = []
-    for name in sweeps:
-        known = {_key(row["id"]): row for row in rows if row["sweep"] == name}
-        added += _finished(results, name, known)
-    text = io.StringIO()
-    columns = dict.fromkeys([*_COLUMNS, *(rows[0] if rows else ())])
-    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([*others, *added])
-    write_text(table, text.getvalue())
-    print(f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(others)} others")
-    return 0
-
-
-def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterator[_Row]:
-    """Yields the rows of those runs of a sweep that are finished at its budget, here or before."""
-    plan = read_plan(results.sweep(name))
-    if plan.search:
-        raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
-    values = {row.run: row.values for row in plan.computed}
-    for planned in plan.runs():
-        if not planned.budget:
-            raise BadInput(
-                f"{results.sweep(name).plan}: {planned.id} has no budget: start its sweep again"
-            )
-        run, before = results.run(planned.id), known.get(_key(planned.id), {})
-        budget = f"{planned.unit}={planned.budget}"
-        status = read_status(run.state)
-        if status.status != "finished" or status.budget != {planned.unit: planned.budget}:
-            if before.get("budget") == budget:
-                yield before
-            continue
-        summary = read_summary(run)
-        try:
-            measured = {
-                "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
-                "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
-                **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
-            }
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise damaged(run.summary, error) from None
-        yield {
-            **before,  # also the user's own columns
-            "sweep": name,
-            "id": planned.id,
-            "algorithm": values[planned.id].get("algorithm", ""),
-            "experiment": values[planned.id].get("experiment", plan.experiment),
-            "seed": planned.seed,
-            "budget": budget,
-            **measured,
-        }
+        print(add_runs(table, results, arguments.add))
+        return 0
+    draw = Draw(arguments.share, arguments.seed, arguments.minutes)
+    return 1 if audit(table, results, draw, arguments.cores, partial(print, flush=True)) else 0

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -133,6 +132,8 @@ class Atari(PolicyDomain):
     def _check_game(cls, game: str) -> str:
         known = {_title(rom).lower(): _title(rom) for rom in _roms() if rom not in _FOR_TWO}
         if known and game not in known.values():
+            from difflib import get_close_matches
+
             near = get_close_matches(game.lower(), known, n=3, cutoff=0.4) or known
             names = ", ".join(known[word] for word in near)
             raise ValueError(f"the ALE has no game {game!r}; near: {names}")

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import difflib
 import functools
 import itertools
 import json
@@ -292,8 +291,10 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
             draft.written.append((values, origin))
             draft.fold_arguments()
         elif not own:
+            from difflib import get_close_matches
+
             others = [key for key in data if key not in Experiment.model_fields]
-            close = difflib.get_close_matches(kind, others, n=1)
+            close = get_close_matches(kind, others, n=1)
             raise BadInput(
                 f"{file}: the key {kind!r} is missing: give a preset's name or the values"
                 + (f" (is {close[0]!r} misspelled?)" if close else "")
