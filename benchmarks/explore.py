@@ -23,9 +23,9 @@ import psutil
 from figures import VARIABLE, figure, table
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from qdsweep.experiment.load import load
 from qdsweep.files import write_json
 from qdsweep.records.archive import archive_digest
+from qdsweep.results.load import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/helpers"))
 from exploring import Served, served

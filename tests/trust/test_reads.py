@@ -24,10 +24,10 @@ from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import open_run
 from qdsweep.analysis.explore.runs import Shown
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import load, load_elites, load_sweep
 from qdsweep.files import read_arrays
 from qdsweep.records.paths import RunDir
 from qdsweep.records.plan import read_confirm, read_plan
+from qdsweep.results.load import load, load_elites, load_sweep
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KINDS = "map_elites cvt_map_elites sliding_boundaries nslc dns"

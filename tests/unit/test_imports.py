@@ -26,7 +26,7 @@ ORDER = (
         "records",
     ),
     *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
-    *("elites", "analysis", "scaling", "cli", "warm"),
+    *("results", "elites", "analysis", "scaling", "cli", "warm"),
 )
 # The package: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
@@ -226,3 +226,12 @@ def test_tables_and_figures_do_not_import_each_other(folder: str, other: str):
     files = (PACKAGE / "analysis" / folder).glob("*.py")
     imported = {module for file in files for module in modules_in(file.read_text())}
     assert not [module for module in imported if module.startswith(f"analysis.{other}")]
+
+
+def test_what_reads_results_does_not_import_what_computes_them():
+    imports = {
+        module: {other for other in imported if folder_of(other) == "experiment"}
+        for module, imported in arrows().items()
+        if folder_of(module) in ("analysis", "scaling")
+    }
+    assert not any(imports.values())

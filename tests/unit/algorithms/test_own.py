@@ -12,12 +12,12 @@ from support import TINY
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.experiment.load import load
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
 from qdsweep.records.paths import RunDir
+from qdsweep.results.load import load
 
 
 @pytest.fixture(autouse=True)

@@ -20,10 +20,10 @@ from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.config.imported import read_all
-from qdsweep.experiment.foreign_results import read_foreign, write_run
 from qdsweep.metrics import BY_NAME, WALL_TIME
 from qdsweep.records.leftovers import orphans
 from qdsweep.records.paths import Results
+from qdsweep.results.foreign_results import read_foreign, write_run
 
 GROUP = "their CMA-ME (imported)"
 

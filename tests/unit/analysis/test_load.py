@@ -9,8 +9,8 @@ from inventing import ITERATIONS, SEEDS, write_plan
 from refusals import refused
 
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.experiment.load import load, load_elites, load_sweep
 from qdsweep.records.paths import Results
+from qdsweep.results.load import load, load_elites, load_sweep
 
 RUNS = [(name, seed) for name in ("wide", "narrow") for seed in SEEDS]
 

@@ -22,12 +22,12 @@ from qdsweep.config.keys import dotted, key_paths
 from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import load
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.start import Given, Start
 from qdsweep.records.paths import Results
+from qdsweep.results.load import load
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import table_of_runs
 

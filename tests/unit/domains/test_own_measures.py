@@ -16,8 +16,8 @@ from qdsweep.config.compose import compose
 from qdsweep.domains.plugin import check_rows
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import EvaluationFailed, evaluate_safely
-from qdsweep.experiment.load import load
 from qdsweep.planning.checks import require_own_code
+from qdsweep.results.load import load
 from qdsweep.sweep.ids import run_id
 
 GAITS = """

@@ -24,12 +24,12 @@ from qdsweep.domains.normalizer import Normalizer, context_of
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.elites.reevaluation import core_seconds_of, fresh_seeds, start_reevaluation
 from qdsweep.errors import BadInput
-from qdsweep.experiment.elite import elite_contexts
-from qdsweep.experiment.load import load
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_json
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import RunDir
+from qdsweep.results.elite import elite_contexts
+from qdsweep.results.load import load
 from qdsweep.sweep.runs import Sweep
 
 SETTINGS = Reevaluate(times=8, seed=3)

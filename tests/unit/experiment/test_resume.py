@@ -39,7 +39,6 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.experiment import loop
 from qdsweep.experiment import run as run_module
-from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -48,6 +47,7 @@ from qdsweep.records.archive import archive_digest
 from qdsweep.records.history import read_history
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir
+from qdsweep.results.snapshot import snapshot
 
 # A reload file at every possible moment, because a kill may come anywhere between two files.
 SAVED = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}

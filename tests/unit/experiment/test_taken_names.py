@@ -26,10 +26,10 @@ from qdsweep.domains.base import Evaluation, Record
 from qdsweep.domains.plugin import check_rows, refuse_fields
 from qdsweep.elites.reevaluation import start_reevaluation
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import Run, load
 from qdsweep.planning.checks import require_own_code
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
+from qdsweep.results.load import Run, load
 
 DOMAIN = """
 import numpy as np

@@ -21,7 +21,6 @@ from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.source import file_hash
-from qdsweep.experiment.merge import REFUSED, merge_run
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.files import read_json
@@ -33,6 +32,7 @@ from qdsweep.records.plan import Plan, write_confirm, write_plan
 from qdsweep.records.progress import LARGE
 from qdsweep.records.sources import code_of_run, find_run, finder, identities, require_own
 from qdsweep.records.status import write_status
+from qdsweep.results.merge import REFUSED, merge_run
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.legend import Called, group_names, sweep_marks
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import Tables, arrange, read_tables
-from qdsweep.experiment.load import Run
 from qdsweep.files import read_csv
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, read_confirm
+from qdsweep.results.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

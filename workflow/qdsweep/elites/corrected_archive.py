@@ -14,12 +14,12 @@ import numpy as np
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.archives import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.experiment.load import Run, load
 from qdsweep.files import atomic, read_arrays, write_json, write_text
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.paths import RunDir
 from qdsweep.records.sums import sums_of
+from qdsweep.results.load import Run, load
 
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.archives import ResultArchive

@@ -27,13 +27,13 @@ from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
-from qdsweep.experiment.elite import elite_contexts
-from qdsweep.experiment.load import Run
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.slurm import WallTime
 from qdsweep.records.paths import RunDir
+from qdsweep.results.elite import elite_contexts
+from qdsweep.results.load import Run
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")

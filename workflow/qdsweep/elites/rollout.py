@@ -20,11 +20,11 @@ from qdsweep.elites.stream import stream
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate
 from qdsweep.errors import BadInput, raised
-from qdsweep.experiment.elite import Elite, context_for, said
-from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import atomic, require
 from qdsweep.records.paths import RunDir
+from qdsweep.results.elite import Elite, context_for, said
+from qdsweep.results.load import Run
 
 
 class Chosen(NamedTuple):

@@ -15,9 +15,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.own_metric import own_metrics
 from qdsweep.config.plugin import load_function
 from qdsweep.domains.base import Evaluation, copied
-from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import State
-from qdsweep.metrics import Metric
 from qdsweep.records.sources import code_of_metrics, sources_of
 
 log = logging.getLogger("qdsweep")
@@ -115,8 +113,8 @@ class OwnMetrics:
             return error
 
     def _value(self, column: str, result: Any) -> float | None:
-        value = _of_column(column, result)
-        if (number := _finite(value)) is not None:
+        value = of_column(column, result)
+        if (number := finite(value)) is not None:
             return number
         self._failed[column] += 1
         if self._failed[column] == 1:
@@ -131,53 +129,19 @@ class OwnMetrics:
         return None
 
 
-def _of_column(column: str, result: Any) -> Any:
+def of_column(column: str, result: Any) -> Any:
     """Returns the value of one metric in the result of its function."""
     if isinstance(result, dict):
         result = result.get(column, KeyError(f"{column} is not in {list(result)}"))
     return result.item() if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
-def _finite(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
     """Returns a finite real number as a float, None for anything else."""
     with contextlib.suppress(OverflowError):  # a whole number may be too large for a float
         if isinstance(value, numbers.Real) and math.isfinite(value):
             return float(value)
     return None
-
-
-class _Unknown:
-    """The evaluations of an iteration that has ended: no file keeps them."""
-
-    def __init__(self) -> None:
-        self.is_asked = False
-
-    def _ask(self, *_: object) -> Any:
-        self.is_asked = True
-        raise AttributeError("the evaluations of an earlier iteration are not kept")
-
-    __getattr__ = __iter__ = __len__ = __getitem__ = __bool__ = _ask
-
-
-def measure_archive(run: Run, metric: Metric) -> float | None:
-    """Measures the final archive of a run by the current code of a metric.
-
-    Args:
-        run: The run, finished or a snapshot.
-        metric: One of the user's metrics.
-
-    Returns:
-        Its value. None where the metric has no value, also asks for evaluations, or needs an
-        archive of a class that qdsweep cannot rebuild.
-    """
-    evaluation: Any = _Unknown()
-    try:
-        if "class" in run.summary["archive"]:  # the user's own
-            return None
-        result = load_function(metric.function)(ReadOnly(run.archive), evaluation)
-    except (Exception, SystemExit):
-        return None
-    return None if evaluation.is_asked else _finite(_of_column(metric.name, result))
 
 
 def _joined(batches: list[Evaluation]) -> Evaluation:

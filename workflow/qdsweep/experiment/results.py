@@ -1,30 +1,22 @@
 """The results of a run's state: archive.npz and summary.json."""
 
 import platform
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms import import_plugins
 from qdsweep.algorithms.base import Archive
 from qdsweep.config.cluster import LIBRARIES
-from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Floats, outside
-from qdsweep.experiment import reload
 from qdsweep.experiment.state import State, count_failures, measure
 from qdsweep.files import atomic
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.metrics import copy_rows
-from qdsweep.records.paths import RunDir, RunFiles
+from qdsweep.records.paths import RunFiles
 from qdsweep.records.results import Summary, write_summary
-from qdsweep.records.status import read_status
-from qdsweep.sweep.ids import Identity, run_id
+from qdsweep.sweep.ids import Identity
 from qdsweep.versions import __version__, installed_versions, torch_build
 
 
@@ -109,49 +101,3 @@ def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
     build = torch_build() if "torch" in decisive else {}
     python = platform.python_version()
     return {"qdsweep": __version__, **others, **decisive, **build, "python": python}
-
-
-def snapshot(run_dir: Path) -> Path | None:
-    """Writes `state/partial/`, the results of an unfinished run, from its newest reload file.
-
-    Args:
-        run_dir: The run's folder. The run may be in progress.
-
-    Returns:
-        The folder, or None if no finished iteration of the run has been saved yet.
-    """
-    files = RunDir(run_dir).state
-    if not files.config.exists():
-        return None
-    experiment = compose(str(files.config))
-    domain = make_domain(experiment.domain)
-    import_plugins(experiment)
-    saved = reload.newest(
-        files,
-        None,
-        {},
-        usable=reload.fits(files),
-        allow_version_change=True,
-        plugins=experiment.algorithm.plugins,
-    )
-    if saved is None or not saved.state.iterations:
-        return None
-    state = saved.state
-    target = files.partial
-    target.path.mkdir(exist_ok=True)
-    target.unseal()
-    shutil.copyfile(files.config, target.config)
-    copy_rows(files.metrics, target.metrics, state.iterations)
-    status = read_status(files)
-    about: Summary = {
-        "status": "partial",
-        "versions": all_versions({}, status.engine),
-        "engine": status.engine,
-        "workers": status.workers,
-        "attempts": status.attempts,
-    }
-    # The source of a user's class may have been edited since, but the run keeps its id.
-    identity = Identity(status.id or run_id(experiment), saved.header["fingerprint"])
-    write_results(target, identity, experiment, domain, state, about)
-    target.seal()
-    return target.path

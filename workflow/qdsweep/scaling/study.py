@@ -27,7 +27,6 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import STOPPED, BadInput, QdsweepError
-from qdsweep.experiment.load import load
 from qdsweep.files import read_json_if_whole, write_csv, write_json, write_text
 from qdsweep.host import process
 from qdsweep.host.lock import Lock
@@ -38,6 +37,7 @@ from qdsweep.ornaments import ornament
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
 from qdsweep.records.paths import Results, RunDir
+from qdsweep.results.load import load
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import common_decimals, mean_and_error, number, plural
 

@@ -17,8 +17,8 @@ from support import TINY
 
 from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.runs import Shown
-from qdsweep.experiment.load import Run, load
 from qdsweep.records.history import read_history
+from qdsweep.results.load import Run, load
 
 CHANGES = {
     "grid": {},

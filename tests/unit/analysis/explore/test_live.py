@@ -16,9 +16,9 @@ from qdsweep.analysis.explore.runs import Shown, choose_runs
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.experiment import run as running
-from qdsweep.experiment.load import load
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.paths import Results, RunDir
+from qdsweep.results.load import load
 
 CHANGES = {
     "grid": {},

@@ -9,10 +9,10 @@ import pandas as pd
 
 from qdsweep.config.archives import ARCHIVES, FIXED, CVTArchive
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import Run, load
 from qdsweep.files import damaged, read_json_if_whole
 from qdsweep.records.history import History, HistoryFile
 from qdsweep.records.paths import RunDir, StateDir
+from qdsweep.results.load import Run, load
 
 # In place of the digest of an archive that grows.
 LIVE = "0" * 16
@@ -38,7 +38,7 @@ def open_saved(path: str) -> Run:
     Raises:
         BadInput: It has no reload file yet.
     """
-    from qdsweep.experiment.results import snapshot
+    from qdsweep.results.snapshot import snapshot
 
     folder = snapshot(Path(path))
     if folder is None:

@@ -15,10 +15,10 @@ from qdsweep.analysis.explore.data import BEYOND, index, pack
 from qdsweep.analysis.explore.live import LiveRun, open_run
 from qdsweep.analysis.explore.runs import MOST, Shown, choose_runs
 from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
-from qdsweep.experiment.load import Run
 from qdsweep.files import read_json
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
+from qdsweep.results.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,10 +24,10 @@ from qdsweep.analysis.explore.runs import Chosen
 from qdsweep.analysis.explore.studio import GRACE, PATIENCE, Cache, Studio, Wanted
 from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import Run
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import return_memory
 from qdsweep.records.paths import Results
+from qdsweep.results.load import Run
 
 # The longest wait for a whole request, also between two of them [s]. The browser connects again.
 IDLE_SECONDS = 30.0

@@ -42,11 +42,11 @@ from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif
 from qdsweep.elites.rollout import rollout, slug
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_json
 from qdsweep.ornaments import ornament
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.results.load import Run, load
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from qdsweep.analysis.legend import DASHES, Block, place_mark
 from qdsweep.analysis.selection import Tables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
 from qdsweep.config.archives import ARCHIVES
-from qdsweep.experiment.load import Run, load
 from qdsweep.files import read_arrays
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir
+from qdsweep.results.load import Run, load
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.selection import Tables, largest_budgets, shown_text
-from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import RANK
 from qdsweep.ornaments import ornament
+from qdsweep.results.load import Run
 from qdsweep.text import number, short
 
 if TYPE_CHECKING:

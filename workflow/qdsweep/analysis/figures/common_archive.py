@@ -15,8 +15,8 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.selection import Tables, domain_name, others_text
-from qdsweep.experiment.load import Run
 from qdsweep.metrics import BY_NAME, RANK
+from qdsweep.results.load import Run
 from qdsweep.text import TIMES, exact, plural
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.config.imported import MARK
 from qdsweep.config.keys import schedule_text
 from qdsweep.elites.reevaluation import core_seconds_of
-from qdsweep.experiment.load import Run
 from qdsweep.host.machine import processor
 from qdsweep.metrics import NORM_QD_SCORE, RANK
 from qdsweep.records.plan import Row
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
+from qdsweep.results.load import Run
 from qdsweep.text import core_time, listed, number, plural, seeds_text
 from qdsweep.versions import installed_versions
 

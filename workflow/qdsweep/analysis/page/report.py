@@ -34,11 +34,11 @@ from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.config.base import value_text
 from qdsweep.config.files import to_yaml
 from qdsweep.config.keys import ALIASED
-from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
+from qdsweep.results.load import Run
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import common_decimals, listed, number, plain, plural
 from qdsweep.versions import __version__, own_commit

@@ -29,7 +29,7 @@ from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines.base import Batch, Failure
 from qdsweep.engines.failures import EvaluationFailed, WorkerLost, evaluate_safely
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.experiment.elite import (
+from qdsweep.results.elite import (
     Elite,
     context_for,
     describe_nearest,

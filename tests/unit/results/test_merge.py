@@ -22,7 +22,7 @@ from support import TINY
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.experiment import merge as merging
+from qdsweep.results import merge as merging
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import exchange, exchange_in_steps, write_json
