@@ -33,11 +33,11 @@ from atari import LEARNT  # noqa: E402
 from qdsweep.algorithms import make_algorithm  # noqa: E402
 from qdsweep.analysis.figures.style import save, style  # noqa: E402
 from qdsweep.analysis.legend import COLORS  # noqa: E402
-from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.config.experiment import Experiment  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.experiment import reload  # noqa: E402
+from qdsweep.experiment.attempt import Attempt  # noqa: E402
 from qdsweep.experiment.run import compute  # noqa: E402
 from qdsweep.experiment.stop import Stop  # noqa: E402
 from qdsweep.files import write_csv  # noqa: E402
@@ -69,8 +69,8 @@ def ours(folder: Path, decisions: int, budget: int) -> tuple[Any, int]:
     """Policy and decisions of a run of qdsweep, resumed from its last part."""
     run, made = RunDir(folder / "qdsweep"), experiment(decisions, budget)
     run.state.path.mkdir(parents=True, exist_ok=True)
-    compute(made, run, Cluster(), Stop())
-    saved = reload.newest(run.state, None, {}, allow_version_change=True)
+    compute(Attempt.of(made, run), Stop())
+    saved = reload.last_saved(run.state)
     learner: Any = saved.state.algorithm.learner  # type: ignore[union-attr]
     return learner.policy, learner.steps
 

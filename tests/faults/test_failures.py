@@ -389,7 +389,7 @@ def test_a_start_does_some_work_however_short_its_time(tiny, tmp_path):
     """The next one is refused, because it is known how long a start takes."""
     words, limit, out = ("run", tiny, "--out", "out"), ("--max-seconds", "0.5"), tmp_path / "out"
     command("qdsweep", *words, *limit, cwd=tmp_path, check=75)
-    saved = reload.newest(RunDir(out).state, None, {})
+    saved = reload.last_saved(RunDir(out).state)
     assert saved.state.iterations or saved.state.pending.done.any()
     command("qdsweep", *words, cwd=tmp_path)
     more = ("--set", "iterations=1000000")

@@ -87,15 +87,15 @@ def compute_run(experiment: object, out: Path, **changes: object) -> Path:
         out: The run's folder, which is returned.
         changes: Keys that override the experiment.
     """
-    from qdsweep.config.cluster import Cluster
     from qdsweep.config.compose import compose
+    from qdsweep.experiment.attempt import Attempt
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
     from qdsweep.records.paths import RunDir
 
     (out / "state").mkdir(parents=True, exist_ok=True)
     source = str(experiment) if isinstance(experiment, Path) else experiment
-    compute(compose(source, changes), RunDir(out), Cluster(), Stop())
+    compute(Attempt.of(compose(source, changes), RunDir(out)), Stop())
     RunDir(out).publish()
     return out
 
@@ -106,7 +106,7 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     It writes no checksums, because tests edit the results.
     """
     from qdsweep.analysis.tables.aggregate import aggregate
-    from qdsweep.config.cluster import Cluster
+    from qdsweep.experiment.attempt import Attempt
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
     from qdsweep.records.paths import Results
@@ -118,7 +118,7 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     write_plan(plan, made.runs, Results(results))
     for run_id, resolved in made.runs.items():
         run = Results(results).run(run_id)
-        compute(resolved, run, Cluster(), Stop())
+        compute(Attempt.of(resolved, run), Stop())
         run.publish()
     aggregate(results / "sweeps" / name, results / "runs")
     forget_sums(results)

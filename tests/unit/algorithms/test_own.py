@@ -10,8 +10,8 @@ from refusals import refused
 from small_runs import StopsAfter, digest_of, fresh, payload_of
 from support import TINY
 
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -35,7 +35,7 @@ def part(**parts: object) -> dict[str, object]:
 
 def finished(exp, folder):
     (folder / "state").mkdir(parents=True)
-    compute(exp, RunDir(folder), Cluster(), Stop())
+    compute(Attempt.of(exp, RunDir(folder)), Stop())
     return folder / "state"
 
 
@@ -64,7 +64,7 @@ def test_it_is_resumed_and_read_like_any_other(tmp_path, algorithm):
     straight = finished(exp, tmp_path / "straight")
     half = compose({**TINY, "algorithm": algorithm}, {"iterations": 3})
     finished(half, tmp_path / "resumed")
-    compute(exp, RunDir(tmp_path / "resumed"), Cluster(), Stop())
+    compute(Attempt.of(exp, RunDir(tmp_path / "resumed")), Stop())
     summary = read_json(straight / "summary.json")
     resumed = read_json(tmp_path / "resumed/state/summary.json")
     assert summary["archive_digest"] == resumed["archive_digest"] and summary["num_elites"] > 1

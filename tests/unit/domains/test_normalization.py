@@ -1,6 +1,8 @@
 """Observation normalisation has the statistics of the run, with any workers."""
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ from by_gymnasium import play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import qdsweep
-from small_runs import StopsAfter, digest_of
+from small_runs import StopsAfter, digest_of, payload_of
 from support import POLE, write_yaml
 
 from qdsweep.algorithms import make_algorithm
@@ -23,12 +25,13 @@ from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
 from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_arrays
-from qdsweep.records.paths import Results, RunDir, StateDir
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.sources import find_run, form_in, identities
 from qdsweep.search.pbt import _child
 from qdsweep.sweep.ids import run_id
@@ -105,8 +108,7 @@ def test_stopped_in_a_batch_and_resumed_by_any_workers_it_is_the_same_run(
     stop = Stop()
     with pytest.raises(Interrupted):
         run(experiment, state, StopsAfter(domain, stop, parts), stop)
-    reload.save(state, StateDir(tmp_path), "f", {})
-    again = reload.newest(StateDir(tmp_path), "f", {}).state
+    again = reload.load(io.BytesIO(payload_of(state)), is_own=True)
     cluster = Cluster(engine="processes", workers_per_node=workers)
     assert (
         run(experiment, again, make_engine(cluster, experiment, domain, None, None, {}))
@@ -180,6 +182,12 @@ def bits(run: RunDir) -> list[bytes]:
     return [values.tobytes() for _, values in sorted(read_arrays(run.archive).items())]
 
 
+def compute_as(form, run, results):
+    """Computes a run in this form of its experiment."""
+    attempt = Attempt.of(form, run)
+    compute(replace(attempt, experiment=form, identity=find_run(form, results)), Stop())
+
+
 @pytest.mark.parametrize("begun", ["a folder", "an iteration", "finished"])
 def test_runs_under_the_old_id_are_continued_by_the_old_sums(tmp_path, monkeypatch, begun):
     """They are found, and there is no second run under the new id."""
@@ -188,14 +196,14 @@ def test_runs_under_the_old_id_are_continued_by_the_old_sums(tmp_path, monkeypat
     straight = RunDir(tmp_path / "straight")
     for folder, form in ((straight, old(now)), (RunDir(tmp_path / "new"), now)):
         folder.state.path.mkdir(parents=True)
-        compute(form, folder, Cluster(), Stop(), identity=find_run(form, Results(tmp_path)))
+        compute_as(form, folder, Results(tmp_path))
         folder.publish()
     assert bits(straight) != bits(RunDir(tmp_path / "new"))
     run, iterations = results.run(OLD_ID), {"a folder": 0, "an iteration": 2, "finished": 4}[begun]
     run.state.path.mkdir(parents=True)
     if iterations:
         form = old(now).model_copy(update={"iterations": iterations})
-        compute(form, run, Cluster(), Stop(), identity=find_run(form, results))
+        compute_as(form, run, results)
     (row,) = table_of_runs(POLE, "", find=lambda each: find_run(each, results)).rows
     assert row.id == OLD_ID
     assert form_in(now, run)[0].domain == now.domain.former

@@ -20,6 +20,7 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import outside
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import evaluation_seeds, no_seconds
@@ -68,7 +69,7 @@ def test_evaluation_seeds_follow_their_policy():
 def test_compute_writes_what_design_names(tmp_path):
     out = tmp_path / "run"
     (out / "state").mkdir(parents=True)
-    compute(experiment(), RunDir(out), Cluster(), Stop())
+    compute(Attempt.of(experiment(), RunDir(out)), Stop())
     summary = json.loads((out / "state/summary.json").read_text())
     rows = np.load(out / "state/archive.npz", allow_pickle=False)
     assert summary["status"] == "finished"

@@ -8,8 +8,8 @@ import pytest
 from refusals import names_all, refused
 from support import TINY
 
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.own_metrics import ReadOnly
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
@@ -76,7 +76,7 @@ def rows_of(out: Path) -> list[dict[str, str]]:
 
 def computed(exp, out: Path) -> tuple[list[dict[str, str]], str]:
     (out / "state").mkdir(parents=True, exist_ok=True)
-    compute(exp, RunDir(out), Cluster(), Stop())
+    compute(Attempt.of(exp, RunDir(out)), Stop())
     return rows_of(out), read_json(out / "state/summary.json")["archive_digest"]
 
 

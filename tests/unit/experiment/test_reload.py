@@ -7,6 +7,7 @@ import os
 import pickle
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,36 +18,52 @@ from small_runs import experiment, fresh
 from qdsweep.cli import main
 from qdsweep.engines.base import Batch
 from qdsweep.experiment import reload
+from qdsweep.experiment.attempt import Attempt, Inherited, Options
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import Pending, State, no_seconds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.metrics import Metrics
-from qdsweep.records.paths import StateDir
+from qdsweep.records.paths import RunDir, StateDir
+from qdsweep.sweep.ids import Identity
 
 VERSIONS = {"numpy": "1"}
 
 
 def save(folder: Path, iterations: int, **beside: object) -> Path:
     state, _ = fresh(experiment(), folder)
-    state.iterations = iterations
-    return reload.save(state, StateDir(folder), "print", VERSIONS, beside or None)
+    state.iterations, files = iterations, StateDir(folder)
+    if not files.metrics.exists():
+        rows = ("iteration,evaluations", *(f"{row},{16 * row}" for row in range(1, 10)))
+        files.metrics.write_text("".join(f"{row}\n" for row in rows))
+    return reload.save(state, files, "print", VERSIONS, beside or None)
 
 
-def newest(folder: Path, **options: object) -> int | None:
+def newest(folder: Path) -> int | None:
     """Returns the iteration of the newest usable reload file."""
-    saved = reload.newest(StateDir(folder), "print", VERSIONS, **options)
+    saved = reload.last_saved(StateDir(folder))
     return saved and saved.state.iterations
+
+
+@pytest.fixture
+def run(tmp_path) -> RunDir:
+    (tmp_path / "run/state").mkdir(parents=True)
+    return RunDir(tmp_path / "run")
+
+
+def attempt(run: RunDir, fingerprint: str = "print", **changes: object) -> Attempt:
+    identity = Identity(run.name, fingerprint)
+    return replace(Attempt.of(experiment(), run), identity=identity, **changes)
 
 
 def test_two_are_kept_and_the_newest_is_read(tmp_path):
     for iterations in (1, 2, 3):
-        path = save(tmp_path, iterations, metrics="sum")
+        path = save(tmp_path, iterations, domain="its ranges")
         assert path.name == f"reload-{iterations:09}.pkl"
     assert len(list(tmp_path.glob("reload-*.pkl"))) == 2
-    saved = reload.newest(StateDir(tmp_path), "print", VERSIONS)
+    saved = reload.last_saved(StateDir(tmp_path))
     assert saved.state.iterations == 3
     about = {"format": 3, "fingerprint": "print", "iteration": 3, "versions": VERSIONS}
-    assert saved.header == {**about, "metrics": "sum"}
+    assert saved.header == {**about, "domain": "its ranges"}
 
 
 @pytest.mark.parametrize("place", [0, 0.01, 0.1, 0.5, 0.999])
@@ -119,59 +136,56 @@ def test_one_that_metrics_csv_does_not_reach_is_passed_over(tmp_path, caplog):
     metrics.flush()
     for iterations in (1, 2):
         path = save(tmp_path, iterations, metrics=metrics.fingerprint)
-    assert newest(tmp_path, usable=reload.fits(files)) == 1
+    assert newest(tmp_path) == 1
     (message,) = caplog.messages
     names_all(message, path, files.metrics.name)
     metrics.add({"iteration": 2, "coverage": 0.5})
     metrics.close()
-    assert newest(tmp_path, usable=reload.fits(files)) == 1
+    assert newest(tmp_path) == 1
 
 
-def test_one_of_another_experiment_is_refused(tmp_path):
-    files = StateDir(tmp_path)
-    state, _ = fresh(experiment(), tmp_path)
-    path = reload.save(state, files, "0123456789abc", VERSIONS)
+def test_one_of_another_experiment_is_refused(run):
+    state, _ = fresh(experiment(), run.path)
+    path = reload.save(state, run.state, "0123456789abc", VERSIONS)
     with refused(path, "0123456789,", "fedcba9876)"):
-        reload.newest(files, "fedcba98765432", VERSIONS)
-    assert reload.newest(files, None, VERSIONS).state.iterations == 0
+        reload.newest(attempt(run, "fedcba98765432"), VERSIONS)
+    assert reload.last_saved(run.state).state.iterations == 0
 
 
-def test_other_versions_are_refused_unless_allowed(tmp_path, caplog):
-    files = StateDir(tmp_path)
-    state, _ = fresh(experiment(), tmp_path)
-    path = reload.save(state, files, "print", {"scipy": "3", "numpy": "1", "ribs": "7"})
+def test_other_versions_are_refused_unless_allowed(run, caplog):
+    state, _ = fresh(experiment(), run.path)
+    path = reload.save(state, run.state, "print", {"scipy": "3", "numpy": "1", "ribs": "7"})
     now, changes = {"ribs": "7", "numpy": "2", "scipy": "4"}, "numpy 1 -> 2, scipy 3 -> 4"
     with refused(path, changes, "--allow-version-change"):
-        reload.newest(files, "print", now)
+        reload.newest(attempt(run), now)
     assert caplog.messages == []
-    assert reload.newest(files, "print", now, allow_version_change=True)
+    assert reload.newest(attempt(run, options=Options(allow_version_change=True)), now)
     assert [changes in message for message in caplog.messages] == [True]
 
 
-def test_a_library_that_is_only_on_one_machine_is_none_that_the_run_uses(tmp_path):
-    save(tmp_path, 1)
+def test_a_library_that_is_only_on_one_machine_is_none_that_the_run_uses(run):
+    save(run.state.path, 1)
     for versions in ({}, {**VERSIONS, "mujoco": "3.3.7"}):
-        assert reload.newest(StateDir(tmp_path), "print", versions).state.iterations == 1
+        assert reload.newest(attempt(run), versions).state.iterations == 1
 
 
-def test_a_run_resumes_from_the_file_of_its_donor(tmp_path, caplog):
-    files = StateDir(tmp_path)
-    save(tmp_path, 3)
+def test_a_run_resumes_from_the_file_of_its_donor(run, caplog):
+    save(run.state.path, 3)
 
     def read(iteration: int, *fingerprints: str) -> reload.Saved | None:
-        inherited = reload.Inherited(iteration, frozenset(fingerprints))
-        return reload.newest(files, "own", VERSIONS, inherited=inherited)
+        inherited = Inherited(iteration, frozenset(fingerprints))
+        return reload.newest(attempt(run, "own", inherited=inherited), VERSIONS)
 
     assert read(3, "print", "other").state.iterations == 3
     for iteration, fingerprint in ((2, "print"), (3, "other")):
         with refused("print", "own"):
             read(iteration, fingerprint)
-    state, _ = fresh(experiment(), tmp_path)
+    state, _ = fresh(experiment(), run.path)
     state.iterations, state.asked = 3, 8
-    path = reload.save(state, files, "print", VERSIONS)
+    path = reload.save(state, run.state, "print", VERSIONS)
     assert read(3, "print") is None, "the donor was in the middle of its next iteration"
     names_all(caplog.messages[0], path, "donor")
-    assert reload.newest(files, "print", VERSIONS).state.asked == 8
+    assert reload.newest(attempt(run), VERSIONS).state.asked == 8
 
 
 @pytest.mark.parametrize("is_pending", [True, False])
@@ -203,22 +217,17 @@ class TestAuthors:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
 
     @pytest.fixture
-    def run(self, tmp_path) -> StateDir:
-        (tmp_path / "run/state").mkdir(parents=True)
-        return StateDir(tmp_path / "run/state")
-
-    @pytest.fixture
     def another_key(self, tmp_path, monkeypatch) -> Callable[[], None]:
         return lambda: monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
 
-    def save(self, run: StateDir, exotic: bool = False) -> Path:
+    def save(self, run: RunDir, exotic: bool = False) -> Path:
         state, _ = fresh(experiment(), run.path)
         if exotic:
             state.algorithm.exotic = Exotic()
-        return reload.save(state, run, "print", {})
+        return reload.save(state, run.state, "print", {})
 
-    def read(self, run: StateDir, **options: object) -> State | None:
-        saved = reload.newest(run, "print", {}, **options)
+    def read(self, run: RunDir, *plugins: str) -> State | None:
+        saved = reload.last_saved(run.state, plugins)
         return saved and saved.state
 
     def without_digest(self, path: Path) -> None:
@@ -229,7 +238,7 @@ class TestAuthors:
     def test_ones_own_is_read_wherever_it_is(self, run, mode):
         path = self.save(run, exotic=True)
         assert path.stat().st_mode & 0o022 == 0
-        for place in (path, run.path):
+        for place in (path, run.state.path):
             place.chmod(mode | 0o100)
         assert isinstance(self.read(run).algorithm.exotic, Exotic)
 
@@ -253,21 +262,21 @@ class TestAuthors:
         path = self.save(run, exotic=True)
         another_key()
         name = f"{Exotic.__module__}.Exotic"
-        with refused(path, name, "other/qdsweep/key", f"qdsweep adopt {run.path.parent}"):
+        with refused(path, name, "other/qdsweep/key", f"qdsweep adopt {run.path}"):
             self.read(run)
         plugin = f"{Exotic.__module__}:Algorithm"
-        assert isinstance(self.read(run, plugins=[plugin]).algorithm.exotic, Exotic)
-        assert main(["adopt", str(run.path.parent)]) == 0
+        assert isinstance(self.read(run, plugin).algorithm.exotic, Exotic)
+        assert main(["adopt", str(run.path)]) == 0
         assert isinstance(self.read(run).algorithm.exotic, Exotic)
 
     @pytest.mark.parametrize("writable", ["file", "folder"])
     def test_one_that_others_can_write_must_be_adopted(self, run, writable):
         path = self.save(run)
         self.without_digest(path)
-        (path if writable == "file" else run.path).chmod(0o777)
-        with refused(path, f"qdsweep adopt {run.path.parent}"):
+        (path if writable == "file" else run.state.path).chmod(0o777)
+        with refused(path, f"qdsweep adopt {run.path}"):
             self.read(run)
-        assert reload.adopt(run) == [path]
+        assert reload.adopt(run.state) == [path]
         assert json.loads(path.read_bytes().split(b"\n", 2)[1])["format"] == reload.FORMAT
         assert self.read(run) is not None
 
@@ -280,11 +289,11 @@ class TestAuthors:
             self.read(run)
 
     def test_nothing_to_adopt_and_no_key(self, run, tmp_path, monkeypatch, capsys):
-        assert main(["adopt", str(run.path.parent)]) == 2
+        assert main(["adopt", str(run.path)]) == 2
         path = self.save(run)
         (tmp_path / "none").touch()
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-        assert main(["adopt", str(run.path.parent)]) == 2
+        assert main(["adopt", str(run.path)]) == 2
         names_all(capsys.readouterr().err, path, f"{tmp_path}/none/qdsweep/key")
 
 
@@ -297,7 +306,7 @@ def test_writing_and_reading_one_needs_no_copy_of_it(tmp_path):
     try:
         reload.save(state, StateDir(tmp_path), "print", {})
         assert tracemalloc.get_traced_memory()[1] < size / 10
-        saved = reload.newest(StateDir(tmp_path), "print", {})
+        saved = reload.last_saved(StateDir(tmp_path))
         assert saved.state.algorithm.replay.sum() == size
         assert tracemalloc.get_traced_memory()[1] < size * 1.1
     finally:

@@ -37,8 +37,9 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.experiment import loop
+from qdsweep.experiment import loop, saver
 from qdsweep.experiment import run as run_module
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -180,7 +181,7 @@ def attempt(
         engine = mock.Mock(return_value=cutting)
     try:
         with mock.patch.object(run_module, "make_engine", engine):
-            compute(exp, RunDir(out), cluster, stop)
+            compute(Attempt.of(exp, RunDir(out), cluster), stop)
     except (Interrupted, Killed):
         return False
     return True
@@ -326,7 +327,7 @@ class Clock:
             perf_counter=lambda: self.now, monotonic=time.monotonic, time=time.time
         )
         monkeypatch.setattr(loop, "AWAKE", SimpleNamespace(now=lambda: self.now))
-        monkeypatch.setattr(run_module, "time", times)
+        monkeypatch.setattr(saver, "time", times)
 
     def moved_by(self, monkeypatch, owner, name: str, seconds: float) -> None:
         method = getattr(owner, name)

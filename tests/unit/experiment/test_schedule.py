@@ -8,9 +8,9 @@ from small_runs import StopsAfter, digest_of, fresh, payload_of
 from support import TINY
 
 from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -99,5 +99,5 @@ def test_what_a_class_of_the_user_refuses_ends_the_run_before_it_begins(
     plugins("lab", OWN)
     (tmp_path / "run/state").mkdir(parents=True)
     with refused("schedule", 3, *names):
-        compute(own(name, change), RunDir(tmp_path / "run"), Cluster(), Stop())
+        compute(Attempt.of(own(name, change), RunDir(tmp_path / "run")), Stop())
     assert not list((tmp_path / "run/state").glob("reload-*"))

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from qdsweep import load
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import STATES
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.source import file_hash
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.files import read_json
@@ -99,8 +100,10 @@ def start(find=None, **changes) -> Sweep:
 
 def finish(sweep: Sweep, *, identity=None) -> None:
     for run, experiment in sweep.runs.items():
-        known = identity and identity(experiment)
-        compute(experiment, RESULTS.run(run), Cluster(), Stop(), identity=known)
+        attempt = Attempt.of(experiment, RESULTS.run(run))
+        if identity:
+            attempt = replace(attempt, experiment=experiment, identity=identity(experiment))
+        compute(attempt, Stop())
         RESULTS.run(run).publish()
 
 
@@ -152,7 +155,7 @@ def compute_straight(run, experiment) -> RunDir:
     """Computes an experiment without a stop, in a folder of its own."""
     straight = RunDir(Path(f"straight-{run}"))
     straight.state.path.mkdir(parents=True)
-    compute(experiment, straight, Cluster(), Stop())
+    compute(Attempt.of(experiment, straight), Stop())
     straight.publish()
     return straight
 

@@ -14,8 +14,8 @@ from support import TINY
 
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import summary_line
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import confirm_line, outlook
@@ -204,7 +204,7 @@ def test_a_run_whose_source_is_edited_meanwhile_stays_itself(tmp_path):
     with contextlib.chdir(tmp_path):
         experiment = compose({**TINY, "domain": domain, "iterations": 4})
         before = run_id(experiment)
-        compute(experiment, RunDir(Path("out")), Cluster(), Stop())
+        compute(Attempt.of(experiment, RunDir(Path("out"))), Stop())
         assert run_id(experiment) != before, "it was edited"
         assert read_status(run.state).id == read_summary(run.state)["id"] == before
         assert snapshot(run.path)

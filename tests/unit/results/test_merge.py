@@ -23,6 +23,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.results import merge as merging
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import exchange, exchange_in_steps, write_json
@@ -79,7 +80,7 @@ def put(results: Path, exp: Experiment, stop: int | None = None) -> RunDir:
     run.state.path.mkdir(parents=True, exist_ok=True)
     try:
         with Lock(run.state.lock):
-            compute(exp, run, Cluster(), Stop() if stop is None else StopsAfter(stop))
+            compute(Attempt.of(exp, run), Stop() if stop is None else StopsAfter(stop))
     except Interrupted:
         assert stop is not None
     if stop is None:

@@ -10,11 +10,11 @@ from refusals import refused
 from small_runs import StopsAfter
 from support import TINY
 
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.experiment import run as run_module
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
@@ -33,7 +33,7 @@ def member(*changes: tuple[int, dict], iterations: int, algorithm: str = "cma_ma
 def computed(experiment: Experiment, folder: Path) -> RunDir:
     run = RunDir(folder)
     run.state.path.mkdir(parents=True, exist_ok=True)
-    compute(experiment, RunDir(folder), Cluster(), Stop())
+    compute(Attempt.of(experiment, RunDir(folder)), Stop())
     return run
 
 
@@ -123,7 +123,7 @@ def test_a_donor_that_stopped_in_the_next_iteration_gives_nothing(tmp_path, chil
     (tmp_path / "donor/state").mkdir(parents=True)
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(run_module, "make_engine", lambda *_: engine)
-        compute(longer, RunDir(tmp_path / "donor"), Cluster(), stop)
+        compute(Attempt.of(longer, RunDir(tmp_path / "donor")), stop)
     assert fork(RunDir(tmp_path / "donor"), child, 4)
     changed = member((4, {"ranker": "rd"}), iterations=6)
     computed(changed, child.path)
@@ -139,4 +139,4 @@ def test_the_file_of_any_other_run_is_refused(donor, child):
         member((2, {"ranker": "rd"}), (4, {"ranker": "imp"}), iterations=6),
     ):
         with refused(child.state.reload(4)):
-            compute(wrong, child, Cluster(), Stop())
+            compute(Attempt.of(wrong, child), Stop())

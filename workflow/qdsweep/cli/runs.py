@@ -165,7 +165,7 @@ def _run(arguments: argparse.Namespace) -> int:
         from qdsweep.planning.checks import check_fit
 
         check_fit(cluster, arguments.cluster, {arguments.experiment: experiment})
-    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.attempt import Options
     from qdsweep.experiment.start import start
 
     options = Options(
@@ -228,7 +228,7 @@ def start_planned(
     experiment: "Experiment", run: RunDir, cluster: "Cluster", attempt: int = 1
 ) -> int:
     """Computes a run in a Snakemake job, and returns the exit code."""
-    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.attempt import Options
     from qdsweep.experiment.start import start
 
     options = Options(max_seconds=cluster.max_seconds, attempt=attempt)

@@ -16,7 +16,7 @@ import json
 import logging
 import pickle
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -30,6 +30,7 @@ from qdsweep.config.keys import models_in
 from qdsweep.config.learning import Family
 from qdsweep.config.plugin import plugin_folders
 from qdsweep.errors import BadInput
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.state import Current, State, no_seconds
 from qdsweep.files import atomic
 from qdsweep.host.key import is_kept_alone, key_file, own_digest
@@ -235,23 +236,6 @@ KEPT = 2
 log = logging.getLogger(__name__)
 
 
-class Inherited(NamedTuple):
-    """The only reload file of a donor from which a run may resume.
-
-    Attributes:
-        iteration: The iteration of the file, which is that of the schedule's last change.
-        fingerprints: The fingerprints of the experiment without that change.
-    """
-
-    iteration: int
-    fingerprints: frozenset[str]
-
-    def is_of(self, header: dict[str, Any]) -> bool:
-        """Returns whether a reload file is this one."""
-        is_same_experiment = header["fingerprint"] in self.fingerprints
-        return is_same_experiment and bool(header["iteration"] == self.iteration)
-
-
 class Saved(NamedTuple):
     """The content of a reload file.
 
@@ -379,33 +363,71 @@ def keep_only(files: StateDir, wanted: list[Path]) -> None:
             path.unlink(missing_ok=True)  # the listing may be outdated
 
 
-def newest(
-    files: StateDir,
-    fingerprint: str | None,
-    versions: dict[str, str],
-    *,
-    usable: Callable[[dict[str, Any]], bool] = lambda header: True,
-    allow_version_change: bool = False,
-    inherited: Inherited | None = None,
-    plugins: Collection[str] = (),
-) -> Saved | None:
-    """Reads the newest complete reload file.
+def newest(attempt: Attempt, versions: dict[str, str]) -> Saved | None:
+    """Reads the newest complete reload file from which an attempt can resume.
 
     Args:
-        files: The run's `state/`.
-        fingerprint: The experiment's fingerprint; None accepts any.
+        attempt: The attempt.
         versions: The current versions.
-        usable: Header -> whether the run can resume from there.
-        allow_version_change: Whether to resume although decisive versions differ.
-        inherited: Description of the reload file of the run's donor.
-        plugins: The experiment's `module:name`, which a run always imports.
 
     Returns:
-        Its content, or None if there is no complete reload file.
+        Its content, or None if there is no such file.
 
     Raises:
         BadInput: A reload file belongs to another experiment, other versions, or another user.
     """
+    own, inherited = attempt.identity.fingerprint, attempt.inherited
+
+    def is_donors(header: dict[str, Any]) -> bool:
+        return inherited is not None and inherited.is_of(header)
+
+    def check(path: Path, header: dict[str, Any]) -> None:
+        if header["fingerprint"] != own and not is_donors(header):
+            raise BadInput(
+                f"{path} is a reload file of another experiment (its fingerprint is "
+                f"{header['fingerprint'][:10]}, this run's is {own[:10]}). Remove it, "
+                "or start the run in another folder"
+            )
+        allowed = attempt.options.allow_version_change
+        _check_versions(path, header["versions"], versions, allowed)
+
+    plugins = attempt.experiment.algorithm.plugins
+    for path, saved in _usable(attempt.run.state, plugins, check):
+        if saved.state.is_between_iterations or not is_donors(saved.header):
+            return saved
+        log.warning("%s is skipped: its donor was in the middle of the next iteration", path)
+    return None
+
+
+def last_saved(files: StateDir, plugins: Collection[str] = ()) -> Saved | None:
+    """Reads the newest complete reload file of a run, whatever its experiment and versions.
+
+    Args:
+        files: The run's `state/`.
+        plugins: The experiment's `module:name`, which were imported.
+
+    Returns:
+        Its content, or None if there is no such file.
+
+    Raises:
+        BadInput: A reload file belongs to another user.
+    """
+    return next((saved for _, saved in _usable(files, plugins)), None)
+
+
+def _usable(
+    files: StateDir,
+    plugins: Collection[str],
+    check: Callable[[Path, dict[str, Any]], None] = lambda path, header: None,
+) -> Iterator[tuple[Path, Saved]]:
+    """Yields the complete reload files that fit metrics.csv, the newest first.
+
+    Args:
+        files: The run's `state/`.
+        plugins: The experiment's `module:name`.
+        check: Raises BadInput for a file, by its path and header, before its payload is loaded.
+    """
+    is_fitting = fits(files)
     for path in files.reloads():
         try:
             with readable(path):
@@ -414,27 +436,17 @@ def newest(
             log.warning("%s is skipped: %s", path, error)
             continue
         with payload:
-            is_donors = inherited is not None and inherited.is_of(header)
-            if fingerprint is not None and header["fingerprint"] != fingerprint and not is_donors:
-                raise BadInput(
-                    f"{path} is a reload file of another experiment (its fingerprint is "
-                    f"{header['fingerprint'][:10]}, this run's is {fingerprint[:10]}). Remove it, "
-                    "or start the run in another folder"
-                )
-            _check_versions(path, header["versions"], versions, allow_version_change)
-            if not usable(header):
+            check(path, header)
+            if not is_fitting(header):
                 log.warning(
                     "%s is skipped: metrics.csv ends before its iteration, or has changed",
                     path,
                 )
                 continue
             state = _load(path, payload, origin, plugins)
-        if not is_donors or state.is_between_iterations:
-            return Saved(state, header)
-        log.warning("%s is skipped: its donor was in the middle of the next iteration", path)
+        yield path, Saved(state, header)
     if files.reloads():
         log.warning("no reload file is usable: the run is computed again from its start")
-    return None
 
 
 class _Summed:

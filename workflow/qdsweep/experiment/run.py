@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
 import psutil
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.memory import require_memory_of
@@ -30,10 +28,10 @@ from qdsweep.engines.base import Engine
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.history import Insertions
 from qdsweep.experiment.loop import run_loop, timed
-from qdsweep.experiment.options import Options
 from qdsweep.experiment.own_metrics import OwnMetrics
 from qdsweep.experiment.results import (
     all_versions,
@@ -42,61 +40,39 @@ from qdsweep.experiment.results import (
     write_results,
 )
 from qdsweep.experiment.run_log import Progress
+from qdsweep.experiment.saver import Saver
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load, processor, require_baseline
 from qdsweep.host.process import image
-from qdsweep.host.slurm import WallTime
 from qdsweep.records.metrics import Metrics
-from qdsweep.records.paths import Results, RunDir, StateDir
+from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.results import Summary, write_config
-from qdsweep.records.sources import form_in, identities
 from qdsweep.records.status import StatusFile, read_status, write_status
-from qdsweep.sweep.ids import Identity
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
-# Time to close the workers and write the last files, in addition to three saves and training [s].
-WALL_TIME_MARGIN = 5.0
-# The log reports an interval between two saves that is longer than this [s].
-LOGGED_INTERVAL = 60.0
 # The bits of a result may depend on these; the domain adds its own libraries.
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
 
 
-def compute(
-    experiment: Experiment,
-    run: RunDir,
-    cluster: Cluster,
-    stop: Stop,
-    options: Options = Options(),  # noqa: B008 - immutable
-    wall_time: WallTime | None = None,
-    helpers: Helpers | None = None,
-    identity: Identity | None = None,
-) -> None:
+def compute(attempt: Attempt, stop: Stop, helpers: Helpers | None = None) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
 
     Args:
-        experiment: The experiment.
-        run: The run's folder, locked by the caller.
-        cluster: The cluster config.
+        attempt: The attempt. The caller has locked the run's folder.
         stop: Decides when to stop before the end.
-        options: The options of the run.
-        wall_time: When the process must have ended; None for never.
         helpers: Starts the workers, if the engine needs it.
-        identity: The run's identity, if the caller knows it. The experiment is then in the form
-            of this run, from `form_in`.
 
     Raises:
         Interrupted: The run was asked to stop. Its state is saved.
         QdsweepError: The run cannot continue.
     """
-    if identity is None:
-        experiment, identity = form_in(experiment, run)
+    experiment, run = attempt.experiment, attempt.run
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
     domain = make_domain(experiment.domain, experiment.seed)
@@ -105,15 +81,7 @@ def compute(
     require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
     require_baseline()
-    saved = reload.newest(
-        run.state,
-        identity.fingerprint,
-        versions,
-        usable=reload.fits(run.state),
-        allow_version_change=options.allow_version_change,
-        inherited=_inherited(experiment, run),
-        plugins=experiment.algorithm.plugins,
-    )
+    saved = reload.newest(attempt, versions)
     run.state.unseal()
     if saved is None:
         log.info("a new run")
@@ -126,37 +94,36 @@ def compute(
         _refuse_other_domain(saved.header, domain, run)
         state = saved.state
         log.info("resumes after iteration %d from the reload file", state.iterations)
-    _require_time(run.state, options.max_seconds)
+    _require_time(run.state, attempt.options.max_seconds)
     own = OwnMetrics(experiment, state)
     write_config(run.state.config, experiment)
-    bar = options.terminal and sys.stderr.isatty()
     with stop.interruptible():
-        engine = make_engine(cluster, experiment, domain, run.path, helpers, of_workers)
+        engine = make_engine(attempt.cluster, experiment, domain, run.path, helpers, of_workers)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     is_own = bool(experiment.algorithm.plugins)
     history = Insertions(run, state, saved.header if saved else {}, is_own=is_own)
     recorder = Recorder(
-        experiment,
-        domain,
-        run.state,
-        identity,
-        versions,
-        state,
-        own,
-        engine,
-        Load(cluster.workers_per_node),
-        history,
-        stop,
-        wall_time,
-        bar,
+        attempt=attempt,
+        domain=domain,
+        versions=versions,
+        state=state,
+        own=own,
+        engine=engine,
+        history=history,
+        stop=stop,
     )
-    with recorder.attempt(state):
+    with recorder.recording(state):
         try:
             with stop.interruptible():
                 engine.wait()
-            after_iteration, after_tell = recorder.after_iteration, recorder.after_tell
             run_loop(
-                experiment, state, engine, stop, after_iteration, recorder.save_if_due, after_tell
+                experiment,
+                state,
+                engine,
+                stop,
+                recorder.after_iteration,
+                recorder.saver.save_if_due,
+                recorder.after_tell,
             )
         finally:
             engine.close()  # the last save then has the whole machine
@@ -195,36 +162,22 @@ def _refuse_other_domain(header: dict[str, Any], domain: Domain, run: RunDir) ->
             )
 
 
-def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
-    """Returns the reload file that the run may inherit from a donor (`search.fork`), if any."""
-    donor = experiment.donor
-    if donor is None:
-        return None
-    known = identities(donor, Results(run.path.parent.parent), former=False)
-    fingerprints = frozenset(identity.fingerprint for identity in known)
-    return reload.Inherited(experiment.schedule[-1].at, fingerprints)
-
-
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Recorder:
-    """Writes the files of a run: metrics, status, log, reload files, results."""
+    """Writes the files of a run: metrics, history, status, log, results."""
 
-    experiment: Experiment
+    attempt: Attempt
     domain: Domain
-    files: StateDir
-    identity: Identity
     versions: dict[str, str]
     state: InitVar[State]
     own: OwnMetrics
     engine: Engine
-    load: Load
     history: Insertions
-    stop: Stop
-    wall_time: WallTime | None
-    bar: InitVar[bool]
+    stop: InitVar[Stop]
 
-    def __post_init__(self, state: State, bar: bool) -> None:
-        """Opens metrics.csv and the progress, and starts an attempt."""
+    def __post_init__(self, state: State, stop: Stop) -> None:
+        """Opens metrics.csv and the progress, and starts the record of the attempt."""
+        self.experiment, self.files = self.attempt.experiment, self.attempt.run.state
         self.metrics = Metrics(self.files.metrics, state.iterations, self.own.columns)
         ((unit, _),) = self.experiment.budget.items()
         done = getattr(state, unit)
@@ -232,7 +185,7 @@ class Recorder:
             self.experiment.budget,
             done,
             self.files.metrics,
-            bar=bar,
+            bar=self.attempt.options.terminal and sys.stderr.isatty(),
             best_ever=not self.experiment.keeps_best,
         )
         before = read_status(self.files)
@@ -253,10 +206,18 @@ class Recorder:
                 **({"metrics": self.own.code} if self.own.code else {}),
             }
         )
-        self.save_seconds = 0.0
-        self.logged_interval = LOGGED_INTERVAL / 2
-        self.saved = self.files.reload(state.iterations)
-        self.saved_at = self.status_at = AWAKE.now()
+        self.saver = Saver(
+            attempt=self.attempt,
+            domain=self.domain,
+            versions=self.versions,
+            metrics=self.metrics,
+            history=self.history,
+            stop=stop,
+            record=self.attempts[-1],
+            path=self.files.reload(state.iterations),
+        )
+        self.load = Load(self.attempt.cluster.workers_per_node)
+        self.status_at = AWAKE.now()
         self.row: dict[str, Any] = measure(state)
         self.archive = describe_archive(state.algorithm.archive, self.domain)
 
@@ -275,14 +236,6 @@ class Recorder:
             self.write_status(state, "running")
         self.progress.show(self.row)
 
-    def save_if_due(self, state: State) -> float:
-        """Saves if a save is due, and returns the time that it took [s]."""
-        if AWAKE.now() - self.saved_at < self._interval():
-            return 0.0
-        self.save(state)
-        self._log_interval()
-        return self.save_seconds
-
     def _note_start(self, seconds: dict[str, float]) -> None:
         """Records the time to the first evaluation, with imports, workers and the first ask."""
         began = psutil.Process().create_time()
@@ -294,12 +247,6 @@ class Recorder:
             since,
             seconds["compile"],
         )
-
-    def _interval(self) -> float:
-        """Returns the time between two saves [s], which is longer for costly saves."""
-        limits = self.experiment.reload
-        by_cost = self.save_seconds / limits.max_cost
-        return min(limits.max_seconds, max(limits.min_seconds, by_cost))
 
     def _add_row(self, state: State, seconds: dict[str, float]) -> None:
         own = {}
@@ -314,45 +261,6 @@ class Recorder:
         self.metrics.add(self.row)
         self.history.add(state.iterations)
 
-    def save(self, state: State) -> None:
-        """Writes the rows of metrics, and then the reload file that needs them."""
-        start = time.perf_counter()
-        self.metrics.flush(durable=True)
-        self.history.flush(durable=True)
-        state.current.elites = self.history.before(state)
-        header = {
-            "metrics": self.metrics.fingerprint,
-            **self.history.described,
-            "domain": describe_domain(self.domain),
-        }
-        self.saved = reload.save(
-            state, self.files, self.identity.fingerprint, self.versions, header
-        )
-        self.saved_at = AWAKE.now()
-        self.save_seconds = time.perf_counter() - start
-        self.attempts[-1]["save"] = round(self.save_seconds, 2)
-        self._watch_wall_time()
-
-    def _log_interval(self) -> None:
-        """Logs the work that a kill may lose where saving is costly, each time that it doubles."""
-        interval = self._interval()
-        if interval >= 2 * self.logged_interval:
-            self.logged_interval = interval
-            log.info(
-                "a reload file of %.0f MB takes %.1f s, so it is saved every %.0f s "
-                "(reload.max_cost, reload.max_seconds), in whole iterations. A kill loses at most "
-                "this time, and a signal loses nothing",
-                self.saved.stat().st_size / 1e6,
-                self.save_seconds,
-                interval,
-            )
-
-    def _watch_wall_time(self) -> None:
-        """Stops the run in time for one more save, from the cost of the last one and training."""
-        if self.wall_time is not None:
-            margin = WALL_TIME_MARGIN + 3 * self.save_seconds + self.stop.longest_delay
-            self.stop.before(partial(self.wall_time.end, margin))
-
     def write_status(self, state: State, status: str) -> None:
         """Writes status.json, the only file of a live run that `qdsweep status` reads.
 
@@ -364,8 +272,8 @@ class Recorder:
         self.attempts[-1]["load"] = self.load.look()
         ((unit, amount),) = self.experiment.budget.items()
         first: StatusFile = {
-            "id": self.identity.id,
-            "fingerprint": self.identity.fingerprint,
+            "id": self.attempt.identity.id,
+            "fingerprint": self.attempt.identity.fingerprint,
             "status": status,
             "budget": {unit: amount},
         }
@@ -384,15 +292,15 @@ class Recorder:
         write_status(self.files, {**first, **reached, **named, **others, **first})
 
     @contextmanager
-    def attempt(self, state: State) -> Iterator[None]:
+    def recording(self, state: State) -> Iterator[None]:
         """Saves the state after the loop, and records in status and log how the loop ended."""
-        self._watch_wall_time()
+        self.saver.watch_wall_time()
         self.write_status(state, "running")
         try:
             yield
         except (Interrupted, EvaluationFailed, Hanging, NoWorkers, WorkerDied) as error:
             # These errors are raised while solutions are evaluated, when the state is consistent.
-            self.save(state)
+            self.saver.save(state)
             stopped = isinstance(error, Interrupted)
             self._end(state, "stopped" if stopped else "failed", str(error))
             log.info("saved in iteration %d", state.iterations + 1)
@@ -402,7 +310,7 @@ class Recorder:
                 self._end(state, "failed", f"{type(error).__name__}: {error}")
             raise
         else:
-            self.save(state)
+            self.saver.save(state)
             self._write_results(state)
             self._end(state, "finished", "finished")
             self.progress.plot()
@@ -433,7 +341,7 @@ class Recorder:
         own = {name: self.row.get(name) for name in self.own.columns}
         self.history.finish()  # first, because with summary.json the run counts as finished
         summary = write_results(
-            self.files, self.identity, self.experiment, self.domain, state, about, own
+            self.files, self.attempt.identity, self.experiment, self.domain, state, about, own
         )
         count = summary["objectives_outside"]
         if any(count.values()):
@@ -448,7 +356,7 @@ class Recorder:
         self.files.seal()
         for superfluous in (self.files.partial.path, self.files.workers):
             shutil.rmtree(superfluous, ignore_errors=True)
-        reload.keep_only(self.files, [self.saved])
+        reload.keep_only(self.files, [self.saver.path])
 
 
 def now() -> str:

@@ -5,7 +5,6 @@ import os
 import shutil
 import zipfile
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.requirements import check_installed, require_packages_of
 from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError, raised
-from qdsweep.experiment.options import Options
+from qdsweep.experiment.attempt import Attempt, Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole, try_to_remove
 from qdsweep.host import process
@@ -22,8 +21,7 @@ from qdsweep.host.machine import apply_baseline
 from qdsweep.host.slurm import WallTime, job_details
 from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.metrics import read_rows
-from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.records.sources import form_in
+from qdsweep.records.paths import RunDir
 from qdsweep.records.status import fingerprint_of, read_status, require_fingerprint
 from qdsweep.sweep.ids import Identity
 
@@ -49,7 +47,10 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     wall_time = WallTime(options.max_seconds)
     apply_baseline(experiment.cpu_baseline)
     out = out.absolute()  # a domain may change the working directory
-    main = partial(_start, experiment, RunDir(out), cluster, options, wall_time)
+
+    def main() -> int:
+        return _start(Attempt.of(experiment, RunDir(out), cluster, options, wall_time))
+
     if cluster.engine_name != "mpi":
         return main()
     from qdsweep.experiment import ranks
@@ -67,20 +68,18 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
         raise
 
 
-def _start(
-    experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, wall_time: WallTime
-) -> int:
-    experiment, identity = form_in(experiment, run)
+def _start(attempt: Attempt) -> int:
+    run = attempt.run
     with Stop() as stop:
         try:
             put_back(run)
             run.state.path.mkdir(parents=True, exist_ok=True)
             with Lock(run.state.lock):
-                _refuse_other(identity, run)
+                _refuse_other(attempt.identity, run)
                 from qdsweep.experiment.run_log import start_log
 
-                start_log(run.state.log, terminal=options.terminal)
-                code = _locked(experiment, identity, run, cluster, options, stop, wall_time)
+                start_log(run.state.log, terminal=attempt.options.terminal)
+                code = _locked(attempt, stop)
                 stop.keep_handlers()
                 return code
         except OSError as error:
@@ -100,17 +99,10 @@ def _refuse_other(identity: Identity, run: RunDir) -> None:
     require_fingerprint(run.path, fingerprint_of(run.state, status), identity.fingerprint)
 
 
-def _locked(
-    experiment: Experiment,
-    identity: Identity,
-    run: RunDir,
-    cluster: Cluster,
-    options: Options,
-    stop: Stop,
-    wall_time: WallTime,
-) -> int:
+def _locked(attempt: Attempt, stop: Stop) -> int:
     log = logging.getLogger("qdsweep")
-    files = run.state
+    experiment, run, options = attempt.experiment, attempt.run, attempt.options
+    identity, files = attempt.identity, run.state
     log.info("%s, %s", identity.id, describe(this_process()))
     job = os.environ.get("SLURM_JOB_ID")
     if job is not None:
@@ -136,16 +128,16 @@ def _locked(
         torn.unlink(missing_ok=True)  # a listing may be outdated
     try_to_remove(abandoned_in(run))
     try:
-        done = _done(experiment, identity, files)
+        done = _done(attempt)
         if done is not None:
             log.info("the run is already finished%s: nothing to compute", done)
             return 0
         from qdsweep.experiment.endings import refuse_repetition, write_ending
 
         refuse_repetition(files, identity.fingerprint, options.attempt)
-        check_installed(cluster)
+        check_installed(attempt.cluster)
         require_packages_of(experiment)
-        helpers = _find_helpers(cluster, run.path)
+        helpers = _find_helpers(attempt.cluster, run.path)
         if options.terminal:
             log.info("writing to %s; imports and compilation take some seconds first", run.path)
         if not options.terminal:
@@ -153,7 +145,7 @@ def _locked(
         try:
             from qdsweep.experiment.run import compute
 
-            compute(experiment, run, cluster, stop, options, wall_time, helpers, identity)
+            compute(attempt, stop, helpers)
         except BaseException as error:
             with suppress(OSError):  # a full disk must not hide the error
                 write_ending(files, error, identity.fingerprint)
@@ -201,20 +193,20 @@ def _is_whole(path: Path) -> bool:
         return False
 
 
-def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | None:
+def _done(attempt: Attempt) -> str | None:
     """Returns None if there is work to compute; otherwise a note on how far the results go."""
-    log = logging.getLogger("qdsweep")
+    log, files = logging.getLogger("qdsweep"), attempt.run.state
     damaged = files.damaged()
     for path in damaged:
         log.warning("%s has changed since it was written: the results are rebuilt", path)
     summary = read_json_if_whole(files.summary)
-    if damaged or summary.get("id") != identity.id:
+    if damaged or summary.get("id") != attempt.identity.id:
         return None
     rows = len(read_rows(files.metrics))
     if not _is_whole(files.archive) or rows < int(str(summary["iterations"])):
         log.warning("the results in %s are truncated: they are rebuilt", files.path)
         return None
-    ((unit, amount),) = experiment.budget.items()
+    ((unit, amount),) = attempt.experiment.budget.items()
     reached = int(str(summary.get(unit) or 0))
     if reached < amount:
         return None

@@ -13,9 +13,9 @@ from support import TINY
 from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import LIVE, open_run, open_saved
 from qdsweep.analysis.explore.runs import Shown, choose_runs
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.experiment import run as running
+from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.results.load import load
@@ -43,7 +43,7 @@ def snapshots(request, tmp_path, monkeypatch):
             recorder.write_status(state, "running")
             kept.append(shutil.copytree(out, tmp_path / f"at{state.iterations}"))
         if state.iterations == 4:
-            recorder.save(state)
+            recorder.saver.save(state)
             kept[-1] = shutil.copytree(out, kept[-1], dirs_exist_ok=True)
 
     monkeypatch.setattr(running.Recorder, "after_iteration", after_iteration)
@@ -145,7 +145,7 @@ def test_a_kill_and_a_resume_change_no_insertion(tmp_path, monkeypatch):
     def after_iteration(recorder, state, seconds):
         before(recorder, state, seconds)
         if state.iterations == 3:
-            recorder.save(state)
+            recorder.saver.save(state)
         if state.iterations == 5:
             recorder.write_status(state, "running")
             raise Killed
@@ -153,7 +153,7 @@ def test_a_kill_and_a_resume_change_no_insertion(tmp_path, monkeypatch):
     killed.state.path.mkdir(parents=True)
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(running.Recorder, "after_iteration", after_iteration)
-        running.compute(compose(TINY), killed, Cluster(), Stop())
+        running.compute(Attempt.of(compose(TINY), killed), Stop())
     first = unpack(pack(open_run(killed.path)))
     compute_run(TINY, killed.path)
     rest = unpack(pack(open_run(killed.path), int(first.evaluations[-1])))
@@ -184,7 +184,7 @@ def test_a_run_whose_budget_was_raised_is_not_finished(tmp_path, monkeypatch):
     run, known = RunDir(shown.path), unpack(pack(open_run(shown.path)))
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(running.Recorder, "after_iteration", after_iteration)
-        running.compute(compose({**TINY, "iterations": 9}), run, Cluster(), Stop())
+        running.compute(Attempt.of(compose({**TINY, "iterations": 9}), run), Stop())
     run.publish()
     assert run.summary.exists(), "that of the first results"
     stopped = open_run(shown.path)
