@@ -51,7 +51,7 @@ class Attempt:
     Attributes:
         experiment: The experiment, in the form of this run; see `form_in`.
         run: The run's folder.
-        identity: The run's identity, which a change of the user's code during the run leaves.
+        identity: The run's identity at the start. The user's source may change during the run.
         cluster: The cluster config.
         options: The options.
         wall_time: When the process must have ended; None for never.
