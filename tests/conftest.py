@@ -203,6 +203,8 @@ TORTURE = (
     "workflow/test_bench.py",
     "workflow/test_environment.py::test_figures_are_the_same_bytes_in_a_terminal_of_a_notebook",
     "workflow/test_rollouts.py",
+    "workflow/test_snakemake.py::test_a_sweep_is_computed_repeated_extended_and_fails",
+    "workflow/test_snakemake.py::test_each_name_is_noticed_by_a_real_start",
     "workflow/test_shards.py::test_shards_of_two_clusters_make_the_tables_of_one",
     "workflow/test_tpe.py::test_more_batches_keep_what_was_decided",
 )

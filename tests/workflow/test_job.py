@@ -9,7 +9,8 @@ from refusals import refused
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 from support import REPO, TINY, command
 
-from qdsweep.planning.jobs import is_of_runs, planned_budget
+from qdsweep.planning.internals import is_of_runs
+from qdsweep.planning.jobs import planned_budget
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
 from qdsweep.sweep.runs import table_of_runs

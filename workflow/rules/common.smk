@@ -16,14 +16,14 @@ from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import find_own_python
 from qdsweep.errors import BadInput
 from qdsweep.host.process import complete_user
-from qdsweep.planning import jobs
+from qdsweep.planning import internals, jobs
 from qdsweep.planning.console import tidy
 from qdsweep.planning.module import (
     call_at_start,
     called_once,
+    check_shared_files,
     clear,
     given_config,
-    is_remote,
     name_report,
     option,
     readable,
@@ -32,13 +32,13 @@ from qdsweep.planning.module import (
     silent_slurm,
     slurm_defaults,
 )
-from qdsweep.planning.shared_files import check_shared_files
 from qdsweep.planning.start import Start
 from qdsweep.warm.begin import begin
 
 # The DAG stays to the end. Garbage collection in it took a quarter of a start of 10,000 finished
 # runs.
-if workflow.is_main_process:
+IS_MAIN = internals.is_main(workflow)
+if IS_MAIN:
     gc.set_threshold(200_000, 20, 20)
     set_slurm_options(workflow)
 
@@ -49,22 +49,22 @@ os.environ.update(MPLBACKEND="agg")
 
 
 # A file given with --configfile is complete: it takes nothing from the default sweep.
-if workflow.modifier.is_main_snakefile() and not workflow.overwrite_configfiles:
+if internals.takes_default_config(workflow):
 
     configfile: readable(find_config("config.yaml"))
 
 
-DEPLOYMENT = workflow.deployment_settings.deployment_method
+DEPLOYMENT = internals.deployment(workflow)
 
 try:
-    check_shared_files(workflow.storage_settings)
+    check_shared_files(workflow)
     # In a module, `prefix:` moves them; the commands of rules then contain their path.
     RESULTS = results_folder(workflow)
     START = Start(
         RESULTS,
         given_config(workflow, config),
-        is_job=not workflow.is_main_process and jobs.is_of_runs(sys.argv),
-        is_main=workflow.is_main_process,
+        is_job=not IS_MAIN and internals.is_of_runs(sys.argv),
+        is_main=IS_MAIN,
     )
     START.check_fingerprints()
     if not DEPLOYMENT:  # an image, or a conda environment, has its own packages
@@ -85,9 +85,7 @@ PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 # The files of stages that a start makes. A shard has no tables.
 TABLES = [] if SETTINGS.shard else files_of(STAGES, STAGES)
 # Files of stages that have changed since they were written: they are rebuilt.
-DAMAGED = (
-    damaged(STAGES, START.folder.path) if TABLES and workflow.is_main_process else {}
-)
+DAMAGED = damaged(STAGES, START.folder.path) if TABLES and IS_MAIN else {}
 # The files that are written again although they exist.
 FORCED = START.forced | {
     f"{START.folder.path}/{path}" for name in DAMAGED for path in STAGES[name].outputs
@@ -109,16 +107,12 @@ def before_jobs():
         begin(
             START,
             cluster_name(),
-            is_remote=is_remote(workflow),
+            is_remote=internals.is_remote(workflow),
             deploys=bool(DEPLOYMENT),
             image=image_name() if IMAGE else "",
             slurm=slurm_defaults(workflow),
         )
-        runs = [
-            job.wildcards_dict["run"]
-            for job in workflow.dag.needrun_jobs()
-            if job.rule.name.endswith("qd_run")  # in a module it has a prefix
-        ]
+        runs = internals.runs_of_jobs(workflow)
         if line := START.republished(runs):
             print(line, file=sys.stderr)
         if runs or START.search:
@@ -134,9 +128,9 @@ try:
 except (BadInput, OSError) as error:
     raise clear(error)
 
-if IS_NEW and workflow.is_main_process:
+if IS_NEW and IS_MAIN:
     tidy(workflow, START.progress())
-    for line in filter(None, (silent_slurm(), *START.lines())):
+    for line in filter(None, (SLOWER, silent_slurm(), *START.lines())):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written, and is rebuilt"
@@ -150,7 +144,7 @@ def cluster_name(wildcards=None):
     """The cluster config. `auto` is decided by where the jobs run."""
     if SETTINGS.cluster != "auto":
         return SETTINGS.cluster
-    return "slurm" if is_remote(workflow) else "local"
+    return "slurm" if internals.is_remote(workflow) else "local"
 
 
 @called_once
@@ -189,14 +183,14 @@ def memory_of(wildcards):
     return START.memory_mb(cluster_name(), dict(wildcards.items()))
 
 
-EARLIER = jobs.EarlierJobs(workflow.workdir_init)
+EARLIER = jobs.EarlierJobs(internals.submitted_from(workflow))
 
 
 @called_once
 def slurm_options(wildcards=None):
     """Further options of a run's Slurm job, which waits for one that an earlier start has left."""
     options = SLURM["slurm_extra"] or ""
-    if not workflow.is_main_process or not is_remote(workflow):
+    if not IS_MAIN or not internals.is_remote(workflow):
         return options
     return (
         None if wildcards is None else f"{options} {EARLIER.option(wildcards)}".strip()
@@ -227,15 +221,22 @@ def forced(*patterns):
 
     def no_input(wildcards):
         paths = {f"{RESULTS.path}/{name.format(**wildcards)}" for name in patterns}
-        workflow.dag.forcefiles.update(paths & FORCED)
+        internals.force(workflow, paths & FORCED)
         return []
 
     return no_input
 
 
+def settled_runs():
+    """The runs that this start needs no job for -> the time of their summary."""
+    if internals.may_leave_out(workflow, str(RESULTS.runs)):
+        return START.settled.whole
+    return {}
+
+
 def runs_with_jobs(wildcards):
     """The runs that tables wait for, without those that need no job in this start."""
-    left_out = jobs.left_out(workflow, START.settled, RESULTS).keys() | START.taken
+    left_out = settled_runs().keys() | START.taken
     return [run for run in AWAITED if run not in left_out]
 
 
@@ -248,7 +249,7 @@ def summaries(wildcards):
         words = "tables, figures and report need the runs of all shards"
         remedy = "remove the key shard, or these targets"
         raise clear(BadInput(f"shard = {SETTINGS.shard}: {words}: {remedy}"))
-    left_out = jobs.left_out(workflow, START.settled, RESULTS)
+    left_out = settled_runs()
     written = STAGES["aggregate"].written(START.folder.path)
     runs = [run for run in AWAITED if left_out.get(run, written) >= written]
     files = expand("results/runs/{run}/summary.json", run=runs)

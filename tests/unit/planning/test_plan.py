@@ -25,6 +25,7 @@ from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.files import read_json
+from qdsweep.planning.internals import forget_jobs
 from qdsweep.planning.outlook import forecast
 from qdsweep.planning.start import Given, Start, plan_data, read_sweep
 from qdsweep.records import progress
@@ -490,6 +491,6 @@ def test_tables_and_merges_never_take_another_experiment_of_one_id(in_own_folder
         aggregate(RESULTS.sweep("second").path, RESULTS.runs)
     with refused(RESULTS.run(ONE_ID).path, *fingerprints()):
         require_own(find_run(made.runs[ONE_ID], RESULTS), RESULTS)
-    outcome = merge_run(theirs.run(ONE_ID), RESULTS.run(ONE_ID))
+    outcome = merge_run(theirs.run(ONE_ID), RESULTS.run(ONE_ID), forget_jobs)
     assert outcome.kind == REFUSED
     names_all(outcome.note, *fingerprints())

@@ -30,6 +30,7 @@ from qdsweep.files import exchange, exchange_in_steps, write_json
 from qdsweep.host import lock
 from qdsweep.host.lock import Lock
 from qdsweep.host.machine import processor
+from qdsweep.planning.internals import forget_jobs
 from qdsweep.records.aside import put_back
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.results import write_configs
@@ -352,7 +353,7 @@ def killed_at(rename: int, ours: RunDir, theirs: RunDir) -> None:
             return renamed
 
         Path.rename, merging.exchange = rename_, exchange_in_steps
-        merging.merge_run(theirs, ours)
+        merging.merge_run(theirs, ours, forget_jobs)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
 
@@ -460,7 +461,7 @@ def test_all_is_on_the_disk_before_the_earlier_state_goes(
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(merging, "exchange", exchange_)
     monkeypatch.setattr(merging.shutil, "rmtree", rmtree)
-    kind = merging.merge_run(next(Results(theirs).known_runs()), here).kind
+    kind = merging.merge_run(next(Results(theirs).known_runs()), here, forget_jobs).kind
     assert kind == ("resumable" if stop else "finished")
 
 

@@ -100,6 +100,7 @@ def _list(folder: Path, other: Results, results: Results) -> int:
 
 def _add(other: Results, results: Results, *, verbose: bool) -> int:
     """Adds the runs of one folder, and returns the number of refused ones."""
+    from qdsweep.planning.internals import forget_jobs
     from qdsweep.results.merge import BUSY, EMPTY, FINISHED, KNOWN, REFUSED, RESUMABLE, merge_run
 
     damaged = list(merge_sources(other, results))
@@ -114,7 +115,7 @@ def _add(other: Results, results: Results, *, verbose: bool) -> int:
             shown_at = time.monotonic()
             line = f"qdsweep: {other.path}: {place:,} of {plural(len(runs), 'run')}"
             print(line, file=sys.stderr, flush=True)
-        outcome = merge_run(theirs, ours)
+        outcome = merge_run(theirs, ours, forget_jobs)
         kinds[outcome.kind] += 1
         if outcome.kind != REFUSED:
             files.update(outdated.files(theirs))

@@ -7,15 +7,23 @@ Snakemake's lists of files fill screens. They stay in its log file. With `--verb
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from snakemake.logging import DefaultFormatter, format_wildcards, get_event, logger
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from qdsweep.ornaments import ornament
-from qdsweep.planning.jobs import RULES, failed_jobs
+from qdsweep.planning.internals import (
+    RULES,
+    failed_jobs,
+    format_jobs,
+    handlers_of_terminal,
+    is_at_end,
+    is_noise,
+    is_repeated,
+    is_usual_output,
+)
 from qdsweep.records.progress import Standing, outlook
 from qdsweep.records.status import last_lines
 from qdsweep.text import duration, plural
@@ -31,42 +39,24 @@ _HIDDEN = {
     *(LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO),
     *(LogEvent.PROGRESS, LogEvent.JOB_FINISHED),
 }
-_NOISE = (
-    *("Assuming unrestricted", "Building DAG", "Using shell", "Provided ", "Rules claiming"),
-    *("Select jobs", "Execute ", "Conda environments: ignored", "Singularity containers: ignored"),
-    "Removing output files of failed job",
-)
-# Another start has written them.
-_EXISTING = "Warning: the following output files of rule"
-COMMAND = "python -P -m qdsweep "
-"""The start of the command of each rule of the workflow."""
 _LOG_LINES = 10
 _STARTED = time.time()
-# Lines of Snakemake after its event `onerror`.
-_AT_END = (
-    *("Complete log", "Elapsed time", "Full Traceback"),
-    "WorkflowError:\nAt least one job did not complete",
-)
 _HAS_ENDED = threading.Event()
 
 
-class _Short(DefaultFormatter):
-    """A job is one line, the message of its rule; a failed one also has the end of its log."""
+def _line(job: Mapping[str, Any]) -> str:
+    """Returns the line of a job: the message of its rule."""
+    return _stamped(job["rule_msg"])
 
-    def format_job_info(self, msg: dict[str, Any]) -> str:
-        return _stamped(
-            msg["rule_msg"] or f"{msg['rule_name']} {format_wildcards(msg['wildcards'])}"
-        )
 
-    def format_job_error(self, msg: dict[str, Any]) -> str:
-        if not is_own(msg["shellcmd"]):
-            return super().format_job_error(msg)
-        log, *others = msg["log"]
-        about = ", ".join([*others, *(f"{key} {value}" for key, value in msg["aux"].items())])
-        lines = lines_since(_STARTED, Path(log))[-_LOG_LINES:]
-        heading = f"{msg['rule_name']} did not finish{f' ({about})' * bool(about)}"
-        heading += f"; the end of {log}:" if lines else f"; {log} has no new line"
-        return "\n    ".join([_stamped(heading), *lines])
+def _failure(job: Mapping[str, Any]) -> str:
+    """Returns the lines of a failed job, with the end of its log."""
+    log, *others = job["log"]
+    about = ", ".join([*others, *(f"{key} {value}" for key, value in job["aux"].items())])
+    lines = lines_since(_STARTED, Path(log))[-_LOG_LINES:]
+    heading = f"{job['rule_name']} did not finish{f' ({about})' * bool(about)}"
+    heading += f"; the end of {log}:" if lines else f"; {log} has no new line"
+    return "\n    ".join([_stamped(heading), *lines])
 
 
 def lines_since(start: float, log: Path) -> list[str]:
@@ -85,11 +75,6 @@ def lines_since(start: float, log: Path) -> list[str]:
     return lines[starts[-1] :] if starts else lines
 
 
-def is_own(command: str | None) -> bool:
-    """Returns whether the command of a job is one of the workflow."""
-    return (command or "").startswith(COMMAND)
-
-
 def end_with() -> None:
     """Hides the lines of Snakemake that would follow the last lines of qdsweep."""
     _HAS_ENDED.set()
@@ -97,7 +82,7 @@ def end_with() -> None:
 
 def _precedes_end(record: logging.LogRecord) -> bool:
     """Returns whether a line of Snakemake does not follow the last lines of qdsweep."""
-    return not (_HAS_ENDED.is_set() and str(record.msg or "").strip().startswith(_AT_END))
+    return not (_HAS_ENDED.is_set() and is_at_end(str(record.msg or "").strip()))
 
 
 def _stamped(text: str) -> str:
@@ -167,29 +152,25 @@ def tidy(workflow: Any, progress: Progress | None) -> None:
         workflow: Snakemake's.
         progress: The progress of the runs; None for a search, whose runs are not known.
     """
-    settings = workflow.output_settings
-    handlers = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
+    handlers = handlers_of_terminal()
     for handler in handlers:
         handler.addFilter(_precedes_end)
-    usual = settings is None or settings.verbose or settings.quiet or settings.debug_dag
-    if usual or settings.dryrun or settings.printshellcmds:
+    if is_usual_output(workflow):
         return
 
     def is_shown(record: logging.LogRecord) -> bool:
-        event, text = get_event(record), str(record.msg or "").strip()
+        event, text = record.__dict__.get("event"), str(record.msg or "").strip()
         if event == LogEvent.JOB_FINISHED:
             show_progress(after=_OFTEN)
         if event == LogEvent.JOB_INFO and _follows_runs(record):
             show_progress(after=0)
-        if text.startswith("RuleException:\nCalledProcessError") and COMMAND in text:
-            return False  # the job's own error follows
-        if text.startswith(_EXISTING):
+        if is_repeated(text):
             return False
         if record.levelno >= logging.WARNING:
             return True
         if event == LogEvent.JOB_INFO:
             return record.__dict__["rule_name"] != "all"
-        return event not in _HIDDEN and bool(text) and not text.startswith(_NOISE)
+        return event not in _HIDDEN and bool(text) and not is_noise(text)
 
     def show_progress(after: float) -> None:
         if progress is None:
@@ -208,6 +189,6 @@ def tidy(workflow: Any, progress: Progress | None) -> None:
 
     for handler in handlers:
         handler.addFilter(is_shown)
-        handler.setFormatter(_Short(settings.quiet, settings.show_failed_logs))
+    format_jobs(workflow, handlers, _line, _failure)
     if progress is not None and handlers:
         threading.Thread(target=follow, daemon=True, name="progress").start()

@@ -1,6 +1,5 @@
 """Failed jobs of a start: no useless attempts, and a summary as the last lines on the terminal."""
 
-import logging
 import re
 import sys
 import time
@@ -9,14 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from snakemake.jobs import Job
-from snakemake.logging import logger
-
 from qdsweep.config.files import shown
 from qdsweep.host.lock import may_be_alive
-from qdsweep.host.process import ending
-from qdsweep.planning.console import end_with, is_own
-from qdsweep.planning.jobs import RULES, failed_jobs
+from qdsweep.planning.console import end_with
+from qdsweep.planning.internals import RULES, failed_jobs, is_own, limit_attempts
 from qdsweep.records.paths import RunDir
 from qdsweep.records.progress import KILLED
 from qdsweep.records.status import (
@@ -39,10 +34,6 @@ _WHICH = re.compile(r"^solution \d+ of the batch \([^)]*\): ")
 _CODE = re.compile(r"(, line \d+): .*\)$")
 _ADVICE = ". Usual causes: "  # the log has it
 _EMPTY = "its log is empty: the process was killed"
-# Snakemake's text of a run's process that has ended with an exit code, or by a signal.
-_ENDED = re.compile(
-    r"qdsweep .* launch (\S+) .*(?: exit status (\d+)| with <Signals\.(\w+):)", re.S
-)
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 
 
@@ -52,32 +43,20 @@ def stop_useless_attempts() -> None:
     Without this, Snakemake starts all attempts of its profile, and each ends at once. A run that
     was stopped or killed keeps its attempts. One that crashed is tried again while it progresses.
     """
-    start, usual = time.time(), getattr(Job, "restart_times", None)
-    if not isinstance(usual, property):  # of another release of Snakemake
-        return
-    endings: dict[str, str] = {}  # run -> how its process has ended
+    start = time.time()
     crashed_at: dict[str, int] = {}  # run -> its iterations then
 
-    def note(record: logging.LogRecord) -> bool:
-        if match := _ENDED.search(str(record.msg)):
-            endings[match[1]] = match[3] or ending(int(match[2]))
-        return True
-
-    def restart_times(job: Job) -> Any:
-        if not _is_of_run(job.rule.name):
-            return usual.__get__(job)
-        run = RunDir(Path(job.log[0]).parent)
-        how = endings.pop(run.name, "")
+    def is_last(log: Path, how: str) -> bool:
+        run = RunDir(log.parent)
         if _has_crashed(run, how, start):
             status = read_status(run.state)
             before = crashed_at.get(run.name)
             crashed_at[run.name] = status.iterations
             if how not in _CRASHES or before == status.iterations:
                 _write_crash(run, how, status)
-        return 0 if _has_failed(run, start) else usual.__get__(job)
+        return _has_failed(run, start)
 
-    logger.addFilter(note)
-    Job.restart_times = property(restart_times)
+    limit_attempts(is_last)
 
 
 def _has_crashed(run: RunDir, how: str, since: float) -> bool:

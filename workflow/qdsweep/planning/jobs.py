@@ -12,22 +12,22 @@ main process, the others would idle until the time limit. The main Snakemake det
 this by the run's lock, which no process updates, and requeues the job.
 """
 
-import itertools
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, Watch, read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
+from qdsweep.planning.internals import joined, wildcards_of
 from qdsweep.records.index import Index
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
@@ -138,22 +138,6 @@ def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) ->
     print(f"qdsweep: warning: {message}", file=sys.stderr)
 
 
-def is_of_runs(command_line: Sequence[str]) -> bool:
-    """Returns whether a Snakemake was started for jobs of single runs or places of a search.
-
-    It needs no other run. Parsing the Snakefile must not take longer for 10,000 runs than for 10,
-    and while it is parsed, only the command line contains the targets.
-
-    Args:
-        command_line: Of that Snakemake, such as `[..., "--target-jobs", "qd_run:run=ID", ...]`.
-    """
-    after = itertools.dropwhile(lambda word: word != "--target-jobs", command_line)
-    targets = list(itertools.takewhile(lambda word: not word.startswith("-"), [*after][1:]))
-    return bool(targets) and all(
-        ":run=" in target or "search_place:" in target for target in targets
-    )
-
-
 def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
     """Returns the largest budget that a sweep's plan gives a run, as `Experiment.budget` has it.
 
@@ -173,9 +157,6 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
         "writes the file again"
     )
 
-
-# Why Snakemake may run a job again so that a settled run's would not be.
-_TRIGGERS = {"MTIME", "PARAMS", "INPUT"}
 
 _RUN = RunDir(Path())
 _OUTDATED = -1.0
@@ -277,43 +258,6 @@ def _published(run: str) -> tuple[float | None, bool]:
     return when, is_linked and not copies
 
 
-def may_leave_out(workflow: Any, results: Results) -> bool:
-    """Returns whether runs that are settled may be left out of Snakemake's DAG, once it is made.
-
-    Not where the user asks for jobs by name or by force, and not for what only looks at jobs
-    (`--summary`, `--report`, `--delete-all-output`, `--archive`), or touches their files.
-
-    Args:
-        workflow: Snakemake's.
-        results: The folder results/.
-    """
-    asked = workflow.dag_settings
-    if asked is None or workflow.executor_plugin is None or workflow.touch:
-        return False
-    chosen = (
-        *(asked.forceall, asked.forcetargets, asked.forcerun, asked.until, asked.omit_from),
-        *(asked.target_jobs, asked.allowed_rules, asked.batch),
-        any(str(target).startswith(str(results.runs)) for target in asked.targets),
-    )
-    triggers = {trigger.name for trigger in asked.rerun_triggers}
-    return not any(chosen) and triggers <= _TRIGGERS
-
-
-def left_out(workflow: Any, settled_runs: Settled, results: Results) -> Mapping[str, float]:
-    """Returns the runs that a start needs no job for -> the time of their summary [s]."""
-    return settled_runs.whole if may_leave_out(workflow, results) else {}
-
-
-# The rules whose jobs compute runs; in a module of another workflow they have a prefix.
-RULES = ("qd_run", "search_place")
-
-
-def failed_jobs(workflow: Any) -> list[Any]:
-    """Returns the jobs of Snakemake's workflow whose last attempt has failed."""
-    failed = getattr(workflow.scheduler, "failed", ())
-    return [job for each in failed for job in getattr(each, "jobs", [each])]
-
-
 class EarlierJobs:
     """The jobs that wait or run when this start plans its own.
 
@@ -328,8 +272,7 @@ class EarlierJobs:
     def _by_wildcards(self) -> dict[str, list[str]]:
         by_wildcards: dict[str, list[str]] = {}
         for comment, jobs in queued_jobs(self._folder).items():
-            rule, _, wildcards = comment.partition("_wildcards_")  # as the plugin makes it
-            if rule.endswith(RULES):
+            if wildcards := wildcards_of(comment):
                 by_wildcards.setdefault(wildcards, []).extend(jobs)
         if by_wildcards:
             count = plural(sum(map(len, by_wildcards.values())), "Slurm job")
@@ -346,7 +289,7 @@ class EarlierJobs:
         Args:
             wildcards: The values of the job's wildcards.
         """
-        jobs = self._by_wildcards.get("_".join(wildcards).replace("/", "_"), [])
+        jobs = self._by_wildcards.get(joined(wildcards), [])
         return f"--dependency=afterany:{':'.join(jobs)}" if jobs else ""
 
 

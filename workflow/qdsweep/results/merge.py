@@ -7,8 +7,7 @@ its place, checked and synced there, and then given its name in one step. A kill
 
 import os
 import shutil
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +55,7 @@ REFUSED = "refused"
 
 
 _UNFINISHED = ("running", "stopped", "failed")
+Forget = Callable[[Path, Iterable[str]], None]
 
 
 class Outcome(NamedTuple):
@@ -98,12 +98,13 @@ def is_lacking(theirs: RunDir, ours: RunDir) -> bool:
     return there.is_further(_reached(ours.state))
 
 
-def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
+def merge_run(theirs: RunDir, ours: RunDir, forget: Forget) -> Outcome:
     """Brings a run here, unless it is here already, and completes a merge that was killed.
 
     Args:
         theirs: The run's folder there, which does not change.
         ours: Its folder here. Only one process at a time may call this for its results.
+        forget: Removes what is known of earlier jobs that wrote files.
 
     Returns:
         The outcome. If the run is left or refused, nothing of it has changed.
@@ -126,7 +127,7 @@ def merge_run(theirs: RunDir, ours: RunDir) -> Outcome:
                     half.unlink()
                 ours.publish()
             return Outcome(KNOWN)
-        return _take(theirs, ours, there, here)
+        return _take(theirs, ours, there, here, forget)
     except BadInput as error:
         return Outcome(REFUSED, str(error))
     except Locked as error:
@@ -155,7 +156,7 @@ def _reached(state: StateDir) -> Reached:
     return Reached(next((int(text) for text in numbers if text.isdecimal()), 0), is_finished)
 
 
-def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> Outcome:
+def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached, forget: Forget) -> Outcome:
     is_new = not ours.state.path.exists()
     ours.path.mkdir(parents=True, exist_ok=True)
     fresh = StateDir(temporary_name(ours.state.path))
@@ -166,7 +167,7 @@ def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> Outcom
         if wrong := [*_problems(fresh, theirs)]:
             return Outcome(REFUSED, "; ".join(wrong))
         if is_new:
-            _forget_jobs(ours)
+            forget(ours.path, _published(ours))
             try:
                 fresh.path.rename(ours.state.path)
             except OSError as error:
@@ -179,7 +180,7 @@ def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> Outcom
                     raise busy(ours.state.lock)
                 link(ours.state.lock, fresh.lock)  # this process holds both
                 ours.withdraw()
-                _forget_jobs(ours)
+                forget(ours.path, _published(ours))
                 exchange(ours.state.path, fresh.path)
         sync(ours.path)  # before the earlier `state/` goes
     except OSError as error:
@@ -212,17 +213,9 @@ def _copy(source: StateDir, target: StateDir, *, links: bool) -> None:
     sync(target.path)
 
 
-def _forget_jobs(run: RunDir) -> None:
-    """Removes Snakemake's records of a run's files: those of an earlier or a killed job."""
-    folder = run.path.absolute()
-    clone = next((path for path in folder.parents if (path / ".snakemake").is_dir()), None)
-    if clone is None:
-        return
-    for path in (run.config, run.metrics, run.archive, run.reload, run.summary):
-        key = urlsafe_b64encode(os.fsencode((folder / path.name).relative_to(clone))).decode()
-        for kind in ("metadata", "incomplete"):
-            with suppress(OSError):
-                (clone / ".snakemake" / kind / key).unlink()
+def _published(run: RunDir) -> list[str]:
+    """Returns the names of a run's files that a job has written."""
+    return [path.name for path in (run.config, run.metrics, run.archive, run.reload, run.summary)]
 
 
 def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> str:
