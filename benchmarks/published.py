@@ -24,7 +24,8 @@ from qdsweep.analysis.sheet import as_markdown, number_cell
 from qdsweep.analysis.tables.published import compare, published_sheet
 from qdsweep.cli import main
 from qdsweep.files import write_text
-from qdsweep.planning.start import plan_data, read_sweep
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.runs import table_of_runs
@@ -61,7 +62,7 @@ class Part(NamedTuple):
 
 def read_part(name: str, rows: list[dict[str, str]]) -> Part:
     """Compares a sweep's rows of the table with the published values."""
-    settings = read_sweep({}, files=[ROOT / f"config/sweeps/{name}.yaml"])
+    settings = read_sweep(Given({}, files=[ROOT / f"config/sweeps/{name}.yaml"]))
     sweep = table_of_runs(settings.experiment, settings.sweep, excluded=settings.exclude)
     plan = Plan.of(plan_data(settings, sweep))
     metrics = sorted({entry.metric for entry in plan.published})

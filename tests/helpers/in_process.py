@@ -70,12 +70,14 @@ def qdsweep(*words: object, cwd: Path, code: int | None = 0) -> str:
 def checked_sweep(*files: Path):
     """Returns the sweep of its files, after all checks of a start of Snakemake."""
     from qdsweep.planning.checks import check_sweep
-    from qdsweep.planning.start import key_sources, read_sweep, sweep_of
+    from qdsweep.planning.request import Given, key_sources, read_sweep
+    from qdsweep.planning.rows import sweep_of
     from qdsweep.records.paths import Results
 
-    settings = read_sweep({}, (), files)
+    given = Given({}, files=files)
+    settings = read_sweep(given)
     made = sweep_of(settings, Results(Path("results")))
-    check_sweep(settings, made, key_sources((), files))
+    check_sweep(settings, made, key_sources(given))
     return made
 
 

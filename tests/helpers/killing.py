@@ -40,6 +40,7 @@ PREPARED = (
 @contextlib.contextmanager
 def warm_process(folder: Path) -> Iterator[Path]:
     """Forks a warm process from this one, and yields its socket, whose path must be short."""
+    from qdsweep.cli import main
     from qdsweep.warm import server
 
     server.prepare_stages()
@@ -55,7 +56,7 @@ def warm_process(folder: Path) -> Iterator[Path]:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
             with _ending():
-                server._Server(listener).serve()
+                server._Server(listener, main).serve()
     os.close(end)
     try:
         yield path

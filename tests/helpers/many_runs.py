@@ -14,7 +14,8 @@ from pathlib import Path
 from support import TINY, snakemake, write_yaml
 
 from qdsweep.analysis.stages import STAGES
-from qdsweep.planning.start import plan_data, read_sweep, sweep_of
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data, sweep_of
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import digest, write_plan
 from qdsweep.records.results import write_config
@@ -49,7 +50,7 @@ def finish_runs(folder: Path, seeds: int) -> list[str]:
     write_sweep(folder, seeds=1, sigmas=1)
     start(folder, "--until", "qd_run")
     results = Results(folder / "results")
-    settings = read_sweep({}, (), [write_sweep(folder, seeds)])
+    settings = read_sweep(Given({}, files=[write_sweep(folder, seeds)]))
     sweep = sweep_of(settings, results)
     model, *others = sweep.runs
     for count, run in enumerate(others, 1):

@@ -22,7 +22,8 @@ from results import digest, steps
 from support import POLE, TINY, snakemake, write_yaml
 
 from qdsweep.config.compose import compose
-from qdsweep.planning.start import plan_data, read_sweep
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_confirm, read_plan, write_plan
 from qdsweep.search.plan import search_plan
@@ -224,7 +225,7 @@ def planned(folder: Path, sweep: dict) -> Results:
     """Writes the files of the start of a sweep, and returns the folder results/."""
     file = write_yaml(folder / "sweep.yaml", sweep)
     with contextlib.chdir(folder):
-        settings = read_sweep({}, (), (file,))
+        settings = read_sweep(Given({}, files=(file,)))
         made = checked_sweep(file)
         write_plan(
             plan_data(settings, made, search_plan(settings, made)),

@@ -25,14 +25,14 @@ ORDER = (
         "sweep",
         "records",
     ),
-    *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
-    *("results", "elites", "analysis", "scaling", "cli", "warm"),
+    *("search", "domains", "algorithms", "engines", "container", "experiment"),
+    *("results", "elites", "analysis", "warm", "planning", "audit", "scaling", "cli"),
 )
 # The package: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
 # The folders that the Snakefile may import, and the declaration of the later stages.
 OF_THE_SNAKEFILE = {
-    *("errors", "config", "records", "search", "planning", "container", "warm"),
+    *("errors", "config", "records", "search", "planning", "container"),
     *("analysis.stages", "host.process"),
 }
 HEAVY = {

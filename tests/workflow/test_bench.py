@@ -12,7 +12,7 @@ from support import BIN, copy_project
 from walk import cost, walk
 
 from qdsweep.config.sweep import SweepFile
-from qdsweep.planning.start import sweep_of
+from qdsweep.planning.rows import sweep_of
 from qdsweep.records.paths import Results
 from qdsweep.search.levels import levels
 

@@ -10,7 +10,7 @@ from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target
 from support import REPO, TINY, command
 
 from qdsweep.planning.internals import is_of_runs
-from qdsweep.planning.jobs import planned_budget
+from qdsweep.planning.rows import planned_budget
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
 from qdsweep.sweep.runs import table_of_runs

@@ -16,7 +16,8 @@ from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import find_own_python
 from qdsweep.errors import BadInput
 from qdsweep.host.process import complete_user
-from qdsweep.planning import internals, jobs
+from qdsweep.planning import internals
+from qdsweep.planning.checks import check_packages
 from qdsweep.planning.console import tidy
 from qdsweep.planning.module import (
     call_at_start,
@@ -32,8 +33,9 @@ from qdsweep.planning.module import (
     silent_slurm,
     slurm_defaults,
 )
+from qdsweep.planning.rows import confirming
+from qdsweep.planning.slurm_jobs import EarlierJobs
 from qdsweep.planning.start import Start
-from qdsweep.warm.begin import begin
 
 # The DAG stays to the end. Garbage collection in it took a quarter of a start of 10,000 finished
 # runs.
@@ -68,7 +70,7 @@ try:
     )
     START.check_fingerprints()
     if not DEPLOYMENT:  # an image, or a conda environment, has its own packages
-        START.check_packages()
+        check_packages(START.runs, RESULTS)
 except (BadInput, OSError) as error:
     raise clear(error)
 
@@ -103,10 +105,13 @@ wildcard_constraints:
 
 def before_jobs():
     """Checks, writes and starts what jobs need, once they are known and before the first of them."""
+    from qdsweep.planning.begin import begin  # neither a dry run nor a job needs it
+
     try:
         begin(
             START,
             cluster_name(),
+            command="qdsweep.cli:main",
             is_remote=internals.is_remote(workflow),
             deploys=bool(DEPLOYMENT),
             image=image_name() if IMAGE else "",
@@ -183,7 +188,7 @@ def memory_of(wildcards):
     return START.memory_mb(cluster_name(), dict(wildcards.items()))
 
 
-EARLIER = jobs.EarlierJobs(internals.submitted_from(workflow))
+EARLIER = EarlierJobs(internals.submitted_from(workflow))
 
 
 @called_once
@@ -230,13 +235,13 @@ def forced(*patterns):
 def settled_runs():
     """The runs that this start needs no job for -> the time of their summary."""
     if internals.may_leave_out(workflow, str(RESULTS.runs)):
-        return START.settled.whole
+        return START.found.settled.whole
     return {}
 
 
 def runs_with_jobs(wildcards):
     """The runs that tables wait for, without those that need no job in this start."""
-    left_out = settled_runs().keys() | START.taken
+    left_out = settled_runs().keys() | START.found.taken
     return [run for run in AWAITED if run not in left_out]
 
 
@@ -269,5 +274,5 @@ def confirming_summaries(wildcards):
     if SETTINGS.confirm is None or SETTINGS.partial or SETTINGS.shard:
         return []
     checkpoints.choose_winners.get(sweep=SETTINGS.name)
-    runs = START.confirming_now().runs
+    runs = confirming(SETTINGS, START.sweep, RESULTS).runs
     return expand("results/runs/{run}/summary.json", run=runs)

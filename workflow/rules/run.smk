@@ -3,7 +3,7 @@
 
 rule qd_run:
     input:
-        forced("runs/{run}/summary.json") if START.too_short else [],
+        forced("runs/{run}/summary.json") if START.found.too_short else [],
     output:
         config="results/runs/{run}/config.yaml",
         metrics="results/runs/{run}/metrics.csv",

@@ -3,12 +3,15 @@
 # decisions names the run that it extends. `-n` therefore counts every job, and a kill loses no
 # decision.
 
+from qdsweep.search.plan import basis, decided_by, decision_of
 
 if SETTINGS.staged_search is not None:
 
     rule search_place:
         input:
-            lambda wildcards: START.decision_of(wildcards.level, int(wildcards.place)),
+            lambda wildcards: decision_of(
+                START.levels[wildcards.level], int(wildcards.place)
+            ),
             forced("sweeps/{sweep}/search/{level}/{place}-s{seed}.json"),
         output:
             "results/sweeps/{sweep}/search/{level}/{place}-s{seed}.json",
@@ -35,7 +38,9 @@ if SETTINGS.staged_search is not None:
 
     rule search_decide:
         input:
-            lambda wildcards: START.decided_by(wildcards.level, int(wildcards.block)),
+            lambda wildcards: decided_by(
+                START.levels, wildcards.level, int(wildcards.block)
+            ),
             forced("sweeps/{sweep}/search/{level}/decided-{block}.json"),
         output:
             "results/sweeps/{sweep}/search/{level}/decided-{block}.json",
@@ -44,7 +49,9 @@ if SETTINGS.staged_search is not None:
         priority: 2
         localrule: True
         params:
-            basis=lambda wildcards: START.basis(wildcards.level, int(wildcards.block)),
+            basis=lambda wildcards: basis(
+                SETTINGS, START.levels[wildcards.level], int(wildcards.block)
+            ),
         message:
             "search {wildcards.level}: promotion ({wildcards.block})"
         shell:

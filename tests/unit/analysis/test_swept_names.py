@@ -31,7 +31,8 @@ from qdsweep.analysis.tables.search import write_search as write_tables
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.keys import PRESETS, key_paths
-from qdsweep.planning.start import read_sweep, sweep_of
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import sweep_of
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.sweep.drawn import SAMPLE
@@ -243,7 +244,7 @@ def test_a_sweep_file_names_arguments_as_the_sweep_does():
     Path("mine.yaml").write_text("\n".join(lines))
     text = qdsweep("plan", "mine.yaml", cwd=Path.cwd())
     names_all(text, 4)
-    settings = read_sweep({}, (), [Path("mine.yaml")])
+    settings = read_sweep(Given({}, files=[Path("mine.yaml")]))
     made = sweep_of(settings, Results(Path("results")))
     assert made.columns == ("domain.arguments.sample", "n")
     named = settings.with_columns(made.columns).figures

@@ -9,7 +9,8 @@ from refusals import refused
 from support import write_yaml
 
 from qdsweep.config.compose import compose, read_domain
-from qdsweep.planning.start import Given, Start
+from qdsweep.planning.request import Given
+from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
 from qdsweep.sweep.groups import group_columns
 from qdsweep.sweep.ids import run_id

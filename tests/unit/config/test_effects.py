@@ -25,7 +25,8 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
-from qdsweep.planning.start import Given, Start
+from qdsweep.planning.request import Given
+from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
 from qdsweep.results.load import load
 from qdsweep.sweep.ids import identify
@@ -260,9 +261,11 @@ def test_runs_with_such_a_key_are_found_and_reported_and_no_new_one_starts(tmp_p
     first, _ = table_of_runs(OLD, "::: seed 1 2").runs
     config = {"name": "old", "experiment": OLD, "sweep": "::: seed 1 2"}
     start = Start(Results(Path("results")), Given(config))
-    assert not start.unfinished, "they are finished"
+    assert not start.found.unfinished, "they are finished"
     longer = Given({**config, "experiment": {**OLD, "iterations": 14}})
-    assert len(Start(Results(Path("results")), longer).unfinished) == 2, "they can be extended"
+    assert len(Start(Results(Path("results")), longer).found.unfinished) == 2, (
+        "they can be extended"
+    )
     run = load(first)
     assert run.config["algorithm"]["archive"]["threshold_min"] == -50
     assert "threshold" not in algorithm("cma_me", [run.config])

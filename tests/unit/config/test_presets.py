@@ -11,7 +11,7 @@ from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.memory import require_memory_of
 from qdsweep.config.sweep import SweepFile
-from qdsweep.planning.start import sweep_of
+from qdsweep.planning.rows import sweep_of
 from qdsweep.records.paths import Results
 from qdsweep.sweep.ids import run_id
 

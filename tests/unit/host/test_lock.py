@@ -26,7 +26,7 @@ from qdsweep.host.lock import (
     read_owner,
     this_owner,
 )
-from qdsweep.planning import jobs
+from qdsweep.planning import slurm_jobs
 from qdsweep.records.paths import Results
 
 HOUR = 3600.0
@@ -246,18 +246,18 @@ def test_a_watch_does_not_count_the_time_in_which_it_was_suspended(tmp_path):
 
 def test_a_job_that_slurm_had_suspended_is_not_queued_again(tmp_path, monkeypatch):
     queued, running = [], [None, None, ("0", 1e6), ("0", 1e6)]
-    monkeypatch.setattr(jobs, "running_since", lambda job: running.pop(0))
-    monkeypatch.setattr(jobs, "requeue", queued.append)
-    monkeypatch.setattr(jobs, "DEAD_SECONDS", 0.1)
+    monkeypatch.setattr(slurm_jobs, "running_since", lambda job: running.pop(0))
+    monkeypatch.setattr(slurm_jobs, "requeue", queued.append)
+    monkeypatch.setattr(slurm_jobs, "DEAD_SECONDS", 0.1)
     run, watch = Results(tmp_path).run("a"), Watch()
     owned(run.state.lock, slurm_job="7", restarts="0", **ELSEWHERE)
     while len(running) > 2:
-        jobs._check(run, watch)
+        slurm_jobs._check(run, watch)
         time.sleep(0.06)
-    jobs._check(run, watch)
+    slurm_jobs._check(run, watch)
     assert (queued, len(running)) == ([], 2), "the first look after it"
     while running:
-        jobs._check(run, watch)
+        slurm_jobs._check(run, watch)
         time.sleep(0.06)
     assert "7" in queued
 
@@ -294,19 +294,19 @@ def test_slurm_reports_that_a_job_has_ended(tmp_path, monkeypatch, answer, ended
 def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, monkeypatch):
     """With any clock of its node."""
     queued: list[str] = []
-    monkeypatch.setattr(jobs, "running_since", lambda job: ("0", 1e6))
-    monkeypatch.setattr(jobs, "requeue", queued.append)
-    monkeypatch.setattr(jobs, "DEAD_SECONDS", 0.3)
+    monkeypatch.setattr(slurm_jobs, "running_since", lambda job: ("0", 1e6))
+    monkeypatch.setattr(slurm_jobs, "requeue", queued.append)
+    monkeypatch.setattr(slurm_jobs, "DEAD_SECONDS", 0.3)
     run, watch = Results(tmp_path).run("a"), Watch()
     owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
     for turn in range(4):
         os.utime(run.state.lock, (time.time() - HOUR + turn,) * 2)
-        jobs._check(run, watch)
+        slurm_jobs._check(run, watch)
         time.sleep(0.2)
     assert queued == []
     assert read_owner(run.state.lock)
     time.sleep(0.2)
-    jobs._check(run, watch)
+    slurm_jobs._check(run, watch)
     assert queued == ["7"]
 
 
@@ -327,9 +327,9 @@ def test_a_job_that_was_started_again_has_time_to_come_to_its_run(
     shown = f"JobId=7 JobState=RUNNING Restarts={restarts} RunTime={time}\n"
     shown += "JobId=8 ArrayJobId=7 JobState=RUNNING Restarts=0 RunTime=1-00:00:00\n"
     monkeypatch.setattr(slurm, "_ask", lambda *words: shown)
-    monkeypatch.setattr(jobs, "requeue", asked.append)
-    monkeypatch.setattr(jobs, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(slurm_jobs, "requeue", asked.append)
+    monkeypatch.setattr(slurm_jobs, "DEAD_SECONDS", 0.0)
     run = Results(tmp_path).run("a")
     owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
-    jobs._check(run, Watch())
+    slurm_jobs._check(run, Watch())
     assert asked == (["7"] if queued else [])

@@ -4,7 +4,7 @@ import pytest
 from refusals import names_all
 
 from qdsweep.host import slurm
-from qdsweep.planning.jobs import EarlierJobs
+from qdsweep.planning.slurm_jobs import EarlierJobs
 
 QUEUE = """\
 11|/lab|rule_qd_run_wildcards_pole-cma_me-s1-0

@@ -27,7 +27,9 @@ from qdsweep.experiment.stop import Stop
 from qdsweep.files import read_json
 from qdsweep.planning.internals import forget_jobs
 from qdsweep.planning.outlook import forecast
-from qdsweep.planning.start import Given, Start, plan_data, read_sweep
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data
+from qdsweep.planning.start import Start
 from qdsweep.records import progress
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, write_confirm, write_plan
@@ -93,7 +95,7 @@ def start(find=None, **changes) -> Sweep:
     experiment = {key: it for key, it in {**EXPERIMENT, **changes}.items() if it is not None}
     data = {"name": "s", "experiment": experiment, "sweep": "::: seed 1 2"}
     Path("s.yaml").write_text(yaml.safe_dump(data))
-    settings = read_sweep({}, (), [Path("s.yaml")])
+    settings = read_sweep(Given({}, files=[Path("s.yaml")]))
     made = table_of_runs(settings.experiment, settings.sweep, find=find or finder(RESULTS))
     write_plan(plan_data(settings, made), made.runs, RESULTS)
     return made
@@ -414,7 +416,7 @@ def test_status_and_plan_call_groups_as_figures_do():
         "figures": {"labels": {"cma_me": "CMA", "map_elites": "$M$"}},
     }
     Path("s.yaml").write_text(yaml.safe_dump(data))
-    settings = read_sweep({}, (), [Path("s.yaml")])
+    settings = read_sweep(Given({}, files=[Path("s.yaml")]))
     made = table_of_runs(settings.experiment, settings.sweep)
     write_plan(plan_data(settings, made), made.runs, RESULTS)
     for words in (["plan", "s.yaml"], ["status", "s"]):

@@ -12,7 +12,8 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import Lock
 from qdsweep.planning.checks import check_sweep
-from qdsweep.planning.start import Given, Start, key_sources, read_sweep
+from qdsweep.planning.request import Given, key_sources, read_sweep
+from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
 from qdsweep.sweep.runs import table_of_runs
 
@@ -32,9 +33,9 @@ def test_a_refusal_names_the_file_of_its_key(in_own_folder, changes, typed, name
     files[1].write_text(yaml.safe_dump({"experiment": TINY} | changes))
     config = dict(entry.split("=") for entry in typed)
     with refused(*names):
-        settings = read_sweep(config, typed, files)
+        settings = read_sweep(Given(config, typed, files))
         sweep = table_of_runs(settings.experiment, settings.sweep)
-        check_sweep(settings, sweep, key_sources(typed, files))
+        check_sweep(settings, sweep, key_sources(Given({}, typed, files)))
 
 
 def test_a_missing_key_is_missing_in_the_files(in_own_folder):
@@ -42,13 +43,13 @@ def test_a_missing_key_is_missing_in_the_files(in_own_folder):
     for file in files:
         file.write_text("name: tiny")
     with refused("a.yaml + b.yaml: ", "experiment"):
-        read_sweep({}, (), files)
+        read_sweep(Given({}, files=files))
 
 
 def test_a_file_that_is_given_twice_is_named_once(in_own_folder):
     (in_own_folder / "a.yaml").write_text("name: tiny")
     with pytest.raises(BadInput) as caught:
-        read_sweep({}, (), ["a.yaml", "a.yaml"])
+        read_sweep(Given({}, files=["a.yaml", "a.yaml"]))
     assert str(caught.value).count("a.yaml") == 1
 
 
@@ -70,16 +71,16 @@ def test_a_name_that_yaml_reads_as_another_number_is_refused(in_own_folder, text
     (in_own_folder / "a.yaml").write_text(f"name: {text}\n{data}")
     if number:
         with refused("a.yaml: ", f"name = {text}", number, f'"{text}"'):
-            read_sweep({}, (), ["a.yaml"])
+            read_sweep(Given({}, files=["a.yaml"]))
         (in_own_folder / "a.yaml").write_text(f'name: "{text}"\n{data}')
-    assert read_sweep({}, (), ["a.yaml"]).name == text
+    assert read_sweep(Given({}, files=["a.yaml"])).name == text
 
 
 def test_a_number_in_place_of_a_text_is_refused_with_the_remedy(in_own_folder):
     data = {"name": "a", "experiment": TINY, "figures": {"names": {"seed": 1.0}}}
     (in_own_folder / "a.yaml").write_text(yaml.safe_dump(data))
     with refused("a.yaml: ", "figures.names.seed = 1.0", "quotes"):
-        read_sweep({}, (), ["a.yaml"])
+        read_sweep(Given({}, files=["a.yaml"]))
 
 
 @pytest.mark.parametrize("place", ["results", "results/sweeps/a/plots", "results/sweeps/a/logs"])
@@ -96,7 +97,7 @@ def test_a_file_in_the_place_of_a_folder_is_named(in_own_folder, place):
 def test_a_shard_that_there_is_not_is_refused(shard):
     typed = (f"shard={shard}",)
     with refused("--config shard: ", "shard = ", shard, "3/8"):
-        read_sweep({"name": "tiny", "experiment": TINY, "shard": shard}, typed)
+        read_sweep(Given({"name": "tiny", "experiment": TINY, "shard": shard}, typed))
 
 
 @pytest.mark.parametrize(
@@ -148,9 +149,9 @@ def test_the_rest_omits_runs_that_are_computed_or_have_failed(in_own_folder):
     failed.failure.write_text("{}")
     with Lock(held.lock):
         start = Start(Results(Path("results")), given)
-        assert start.taken == {held.path.parent.name, failed.path.parent.name}
+        assert start.found.taken == {held.path.parent.name, failed.path.parent.name}
         names_all(next(start.lines()), "shard rest", "1 of 3 runs")
-    assert Start(Results(Path("results")), given).taken == {failed.path.parent.name}
+    assert Start(Results(Path("results")), given).found.taken == {failed.path.parent.name}
 
 
 def test_a_shard_of_drawn_rows_has_known_runs(in_own_folder):

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from snakemake.settings.types import RerunTrigger
 
-from qdsweep.planning import jobs
+from qdsweep.planning import settled as module
 from qdsweep.planning.internals import may_leave_out
-from qdsweep.planning.jobs import settled
+from qdsweep.planning.settled import settled
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import Status
 
@@ -89,11 +89,11 @@ def test_a_config_that_was_written_again_changes_nothing(run):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_hard_links_are_compared_again_only_if_their_folder_has_changed(run, monkeypatch, name):
-    monkeypatch.setattr(jobs, "_TICK", 0)
+    monkeypatch.setattr(module, "_TICK", 0)
     time.sleep(0.02)
     assert look(run) == WHOLE
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "_published", None)
+        patch.setattr(module, "_published", None)
         assert look(run) == WHOLE
     time.sleep(0.02)  # a folder has the time of the kernel's last tick
     (run.path / "torn").write_text("")
@@ -103,7 +103,7 @@ def test_hard_links_are_compared_again_only_if_their_folder_has_changed(run, mon
 
 def test_hard_links_in_a_folder_that_has_just_changed_are_compared_again(run, monkeypatch):
     assert look(run) == WHOLE
-    monkeypatch.setattr(jobs, "_published", lambda path: (None, False))
+    monkeypatch.setattr(module, "_published", lambda path: (None, False))
     assert look(run) == UNSURE
 
 

@@ -2,7 +2,8 @@
 
 from refusals import refused
 
-from qdsweep.planning.start import plan_data, read_sweep, sweep_of
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data, sweep_of
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
 from qdsweep.sweep.runs import Sweep
@@ -14,7 +15,7 @@ BUDGET = {"evaluations": 600}
 def start(results: Results, text: str, budget: dict = BUDGET, **search: object) -> Sweep:
     """Does the steps of a start of Snakemake with a drawn sweep."""
     data = {"name": "mine", "experiment": SMALL | budget, "sweep": text, "search": search}
-    settings = read_sweep(data)
+    settings = read_sweep(Given(data))
     sweep = sweep_of(settings, results)
     write_plan(plan_data(settings, sweep), sweep.runs, results)
     return sweep
@@ -44,7 +45,7 @@ def test_the_command_line_gives_samples_as_text():
     data = {"experiment": SMALL | BUDGET, "sweep": ":::~ sigma0 log 0.05 5"}
 
     def read(**search: str):
-        return read_sweep({**data, "search": search}, typed)
+        return read_sweep(Given({**data, "search": search}, typed))
 
     four, five = read(samples="4", sampling="sobol"), read(samples="5", sampling="sobol")
     assert four.search is not None

@@ -15,11 +15,13 @@ from support import TINY
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import summary_line
 from qdsweep.config.compose import compose
+from qdsweep.config.sweep import SweepFile
 from qdsweep.experiment.attempt import Attempt
+from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import confirm_line, outlook
-from qdsweep.planning.start import SweepFile, confirming
+from qdsweep.planning.rows import confirming
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_confirm, write_plan

@@ -11,7 +11,8 @@ from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import write_json
 from qdsweep.host.machine import has_avx2
 from qdsweep.metrics import BY_NAME
-from qdsweep.planning.start import plan_data, read_sweep, sweep_of
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data, sweep_of
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan, write_plan
@@ -48,7 +49,9 @@ def sweep(tmp_path) -> SweepDir:
 
 
 def planned(sweep: SweepDir, search: dict = HALVING, text: str = GRID) -> Plan:
-    settings = read_sweep({"name": "s", "experiment": EXPERIMENT, "sweep": text, "search": search})
+    settings = read_sweep(
+        Given({"name": "s", "experiment": EXPERIMENT, "sweep": text, "search": search})
+    )
     table = sweep_of(settings, sweep.results)
     write_plan(plan_data(settings, table, search_plan(settings, table)), table.runs, sweep.results)
     return read_plan(sweep)

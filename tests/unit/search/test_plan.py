@@ -6,7 +6,8 @@ import pytest
 from refusals import names_all, refused
 from support import TINY
 
-from qdsweep.planning.start import plan_data, read_sweep, sweep_of
+from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import plan_data, sweep_of
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config
@@ -24,7 +25,7 @@ TPE = {"sampling": "tpe", "samples": 8, "batches": 2}
 def settings_of(search, sweep=GRID, experiment=None, **keys):
     experiment = {**TINY, "iterations": None, "evaluations": 900, **(experiment or {})}
     data = {"name": "s", "experiment": experiment, "sweep": sweep, "search": search, **keys}
-    return read_sweep(data)
+    return read_sweep(Given(data))
 
 
 def planned(folder, *args, **keys) -> SearchPlan | None:

@@ -11,7 +11,7 @@ from support import REPO, TINY
 from qdsweep.config.files import read_yaml
 from qdsweep.config.sweep import SweepFile
 from qdsweep.planning.checks import check_sweep
-from qdsweep.planning.start import read_sweep
+from qdsweep.planning.request import Given, read_sweep
 from qdsweep.sweep.groups import Groups
 from qdsweep.sweep.runs import table_of_runs
 
@@ -62,9 +62,9 @@ def test_another_sweep_on_the_command_line_leaves_them_out(tmp_path):
     file["published"] = [entry({"algorithm": "cma_me"}).model_dump()]
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(file))
     config = file | {"sweep": "::: seed 1 2"}
-    settings = read_sweep(config, ["sweep=::: seed 1 2"], [tmp_path / "sweep.yaml"])
+    settings = read_sweep(Given(config, ["sweep=::: seed 1 2"], [tmp_path / "sweep.yaml"]))
     assert settings.published == []
-    assert len(read_sweep(file, [], [tmp_path / "sweep.yaml"]).published) == 1
+    assert len(read_sweep(Given(file, [], [tmp_path / "sweep.yaml"])).published) == 1
 
 
 @pytest.mark.parametrize(

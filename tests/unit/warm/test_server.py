@@ -48,6 +48,7 @@ def warm_process(folder: Path) -> Iterator[tuple[subprocess.Popen, Path]]:
         listener.bind(str(path))
         listener.listen(16)
         words = [sys.executable, "-P", "-m", "qdsweep.warm.server", str(listener.fileno())]
+        words.append("qdsweep.cli:main")
         server = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     server.stdin.write(b"[]\n")
     server.stdin.flush()

@@ -70,7 +70,7 @@ def _share(text: str) -> float:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from qdsweep.analysis.audit import Draw, add_runs, audit
+    from qdsweep.audit import Draw, add_runs, audit
 
     if arguments.cores < 1:
         raise BadInput(f"--cores {arguments.cores}: give 1 or more")

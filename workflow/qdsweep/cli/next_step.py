@@ -34,7 +34,8 @@ def next_step() -> Iterator[str]:
     results = Results(Path("results"))
     last = next(iter(results.known_sweeps()), None)
     if Path(CONFIG).exists():
-        from qdsweep.planning.start import Given, Start
+        from qdsweep.planning.request import Given
+        from qdsweep.planning.start import Start
 
         start = Start(results, Given({}, files=[CONFIG]))
         if last is not None and last.name != start.folder.name:  # from another file or `--config`
@@ -43,7 +44,7 @@ def next_step() -> Iterator[str]:
             "qdsweep plan": "show what would be computed, and its cost",
             start_command(): "start or resume the sweep",
         }
-        yield from start.damaged()
+        yield from start.found.damaged()
         left, total, noun = start.left
         folder = start.folder
         started: list[Standing] = []

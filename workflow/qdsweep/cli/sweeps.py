@@ -339,7 +339,8 @@ def add_plan_commands(add: Add) -> None:
 def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.config.files import find_config, find_preset
     from qdsweep.planning.outlook import first_batches
-    from qdsweep.planning.start import Given, Start
+    from qdsweep.planning.request import Given
+    from qdsweep.planning.start import Start
 
     file = arguments.file or find_config("config.yaml")
     if not Path(file).exists():

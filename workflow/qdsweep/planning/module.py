@@ -23,8 +23,8 @@ from qdsweep.config.files import HOME, find_config, read_yaml
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning import internals
 from qdsweep.planning.failures import report, stop_useless_attempts
-from qdsweep.planning.jobs import REQUESTED
-from qdsweep.planning.start import Given
+from qdsweep.planning.request import Given
+from qdsweep.planning.slurm_jobs import REQUESTED
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.progress import LARGE
 from qdsweep.records.reload_head import require_adopted

@@ -1,4 +1,6 @@
-"""The warm process: `python -m qdsweep.warm.server SOCKET_FD`, started by `start_warm`.
+"""The warm process: `python -m qdsweep.warm.server SOCKET_FD COMMAND`, of `start_warm`.
+
+COMMAND is the function `MODULE:NAME` that runs the words of a command.
 
 Its standard input gives the experiments to prepare for, and ends with the Snakemake that
 started it. It never has a second thread, so that it can be forked at any time.
@@ -16,6 +18,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +41,8 @@ _OF_STAGES = (
     *("matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg"),
 )
 
+Command = Callable[[list[str]], int]
+
 
 class Request(NamedTuple):
     """A command to run: its words, folder, environment, umask and standard streams."""
@@ -58,6 +63,8 @@ def main() -> None:
     folder = Path(listener.getsockname()).parent
     try:
         apply_baseline("avx2")
+        module, _, name = sys.argv[2].partition(":")
+        command: Command = getattr(import_module(module), name)
         prepare(sys.stdin.buffer.readline())
         job = os.environ.get("SLURM_JOB_ID")
         if job and not job_details(job):  # forks inherit the answer, so hundreds ask Slurm once
@@ -66,15 +73,13 @@ def main() -> None:
             print("a plug-in starts threads, so each run starts on its own", file=sys.stderr)
             return
         gc.freeze()  # so that no garbage collection in a fork copies these objects
-        _Server(listener).serve()
+        _Server(listener, command).serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepare(experiments: bytes) -> None:
     """Imports what runs need, and makes numba compile what their algorithms call (JSON list)."""
-    import qdsweep.cli
-
     sent = json.loads(experiments)
     if not sent:
         return
@@ -104,8 +109,8 @@ def has_threads() -> bool:
 
 
 class _Server:
-    def __init__(self, listener: socket.socket) -> None:
-        self._listener = listener
+    def __init__(self, listener: socket.socket, command: Command) -> None:
+        self._listener, self._command = listener, command
         self._clients: dict[int, socket.socket] = {}  # by the pid that runs its command
         self._ready = selectors.DefaultSelector()
         self._ready.register(listener, selectors.EVENT_READ, self._accept)
@@ -155,7 +160,7 @@ class _Server:
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork has handlers
             pid = os.fork()
             if pid == 0:
-                _run(request)
+                _run(request, self._command)
             return pid
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -210,7 +215,7 @@ def _receive(client: socket.socket) -> Request:
         raise
 
 
-def _run(request: Request) -> None:
+def _run(request: Request, command: Command) -> None:
     """Runs a command in the fork, as the client would have, and ends the fork."""
     code = 1
     try:
@@ -230,10 +235,8 @@ def _run(request: Request) -> None:
         sys.argv = ["qdsweep", *request.argv]
         import numpy as np
 
-        from qdsweep import cli
-
         np.random.seed()  # as in a process of its own
-        code = cli.main(request.argv)
+        code = command(request.argv)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:

@@ -21,7 +21,9 @@ from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.warm.client import VARIABLE
 
 
-def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], log: Path) -> None:
+def start_warm(
+    experiments: Iterable[Experiment], left: Sequence[Experiment], command: str, log: Path
+) -> None:
     """Starts the warm process, which ends with this one. Jobs find it by an environment variable.
 
     All runs and the stages after them then share one start-up. The first ones wait no longer than
@@ -30,6 +32,7 @@ def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], lo
     Args:
         experiments: Those of all runs of the sweep.
         left: Those of the runs to compute; maybe none. A single run starts on its own.
+        command: The function `MODULE:NAME` that runs the words of a command.
         log: The file of its output.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
@@ -40,7 +43,7 @@ def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], lo
     folder = None
     try:
         folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # only this user can read it (0700)
-        _start(folder / "warm", json.dumps(data).encode(), log)
+        _start(folder / "warm", json.dumps(data).encode(), command, log)
     except OSError as error:  # such as a full disk, or a path that is too long for a socket
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -58,14 +61,15 @@ def _kind(experiment: Experiment) -> tuple[str, str]:
     return experiment.domain.name, json.dumps(without)
 
 
-def _start(path: Path, experiments: bytes, log: Path) -> None:
+def _start(path: Path, experiments: bytes, command: str, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     reads, writes = os.pipe()  # `writes` stays open until this process ends
     with socket.socket(socket.AF_UNIX) as listener, log.open("wb") as output:
         listener.bind(str(path))
         listener.listen(1024)
+        words = [sys.executable, "-P", "-m", "qdsweep.warm.server", str(listener.fileno())]
         subprocess.Popen(
-            [sys.executable, "-P", "-m", "qdsweep.warm.server", str(listener.fileno())],
+            [*words, command],
             stdin=reads,
             stdout=output,
             stderr=output,

@@ -1,7 +1,4 @@
-"""The jobs of runs: budget, memory, Slurm request, and the runs that need no job.
-
-A large sweep leaves out the runs that are finished and published. A job costs Snakemake
-milliseconds and kilobytes, which was most of a start with 100,000 finished runs.
+"""The Slurm jobs of runs: memory, request, those of an earlier start, and lost ones.
 
 Slurm jobs outlive the main Snakemake. The jobs of the next one wait for them in the queue.
 Otherwise a new job would hold its cores while it waits for the run's lock, and give up after a
@@ -12,26 +9,19 @@ main process, the others would idle until the time limit. The main Snakemake det
 this by the run's lock, which no process updates, and requeues the job.
 """
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, Watch, read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
 from qdsweep.planning.internals import joined, wildcards_of
-from qdsweep.records.index import Index
-from qdsweep.records.paths import Results, RunDir, SweepDir
-from qdsweep.records.plan import read_confirm, read_plan
-from qdsweep.records.status import Status, read_last_stop, read_status
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.status import read_last_stop, read_status
 from qdsweep.text import plural
 
 GROWTH = 1.5
@@ -40,23 +30,10 @@ REQUESTED = (
     *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres", "tasks_per_gpu"),
     "slurm_extra",
 )
-
-
-def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
-    """Returns the budget of a run as `launch` takes it: a larger one extends the run.
-
-    If a run has finished with a larger budget, for another sweep or an earlier version of this
-    one, it keeps that budget, so that nothing has changed for Snakemake.
-
-    Args:
-        budget: Of the sweep, as `Experiment.budget` has it.
-        run_dir: The run's folder.
-    """
-    ((unit, amount),) = budget.items()
-    status = read_status(run_dir.state)
-    if status.status == "finished":
-        amount = max(amount, status.budget.get(unit, 0))
-    return f"{unit}={amount}"
+PAUSE_SECONDS = 10.0
+# How long a job that was started again may take until its main process has the lock: two starts of
+# Snakemake, perhaps of an image, on a busy file system.
+START_SECONDS = 600.0
 
 
 def memory_mb(cluster: Cluster, run_dir: RunDir | None) -> int:
@@ -138,126 +115,6 @@ def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) ->
     print(f"qdsweep: warning: {message}", file=sys.stderr)
 
 
-def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
-    """Returns the largest budget that a sweep's plan gives a run, as `Experiment.budget` has it.
-
-    Args:
-        sweep: The sweep's folder.
-        run: The run, of the sweep or of its confirmation.
-
-    Raises:
-        BadInput: The plan is missing or damaged, or does not have this run.
-    """
-    runs = read_plan(sweep, run).runs() or read_plan(sweep).runs(read_confirm(sweep))
-    for planned in runs:
-        if planned.id == run:
-            return {planned.unit: planned.budget}
-    raise BadInput(
-        f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again: it "
-        "writes the file again"
-    )
-
-
-_RUN = RunDir(Path())
-_OUTDATED = -1.0
-_TICK = 2_000_000_000
-"""Two changes of a folder within this time may have the same time [ns]."""
-_SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))
-
-
-class Settled(NamedTuple):
-    """The finished runs of a sweep that need no job, and those that need one.
-
-    Attributes:
-        whole: The runs whose published files are those in `state/` -> time of their summary [s].
-        outdated: The runs with a published file of another size, which is published again.
-    """
-
-    whole: Mapping[str, float] = MappingProxyType({})
-    outdated: frozenset[str] = frozenset()
-
-
-def settled(
-    runs: Mapping[str, Experiment], finished: Mapping[str, Status], sweep: SweepDir
-) -> Settled:
-    """Compares the published files of runs that have reached their budget with those in `state/`.
-
-    A run without one of them, or with one that is older than its source, is in neither of
-    them: it has a job, and Snakemake decides.
-
-    Args:
-        runs: Run id -> experiment.
-        finished: The finished runs, from `read_finished`.
-        sweep: The sweep's folder.
-    """
-    folder = str(sweep.results.runs)
-    reached = [
-        run
-        for run, experiment in runs.items()
-        if run in finished and finished[run].has_reached(experiment.budget)
-    ]
-    if not reached:
-        return Settled()
-    seen: dict[str, float | None] = {}
-    before = time.time_ns() - _TICK
-
-    def read(run: str) -> float | None:
-        changed = _changes(f"{folder}/{run}")
-        seen[run], is_linked = _published(f"{folder}/{run}")
-        return seen[run] if is_linked and changed and max(changed[:2]) < before else None
-
-    index = Index[float](sweep.published, [1], lambda when: when, lambda when, _: when)
-    times = (
-        index.update(reached, lambda run: _changes(f"{folder}/{run}"), lambda new: map(read, new))
-        | seen
-    )
-    outdated = frozenset(run for run, when in times.items() if when == _OUTDATED)
-    whole = {run: when for run, when in times.items() if when is not None and when >= 0}
-    return Settled(whole, outdated)
-
-
-def _changes(run: str) -> list[int] | None:
-    """Returns the times of the last change of a run's folders and summary; None without one."""
-    stat = os.stat
-    try:
-        folders = [stat(folder).st_ctime_ns for folder in (run, f"{run}/state")]
-        return [*folders, stat(f"{run}/{_RUN.summary.name}").st_mtime_ns]
-    except OSError:
-        return None
-
-
-def _published(run: str) -> tuple[float | None, bool]:
-    """Returns the time of a run's summary, if all published files are those of `state/` [s].
-
-    A hard link has the inode of its file, which a listing contains: no file is opened.
-
-    Returns:
-        The time, `_OUTDATED` if a file has another size, None where that is unknown. Whether all
-        are hard links, so that it holds until a name in the folders changes.
-    """
-    try:
-        here, state = ({file.name: file for file in os.scandir(at)} for at in (run, f"{run}/state"))
-        pairs = [(here[name], state[name]) for name in _SAME]
-        newest = max(name for name in state if name.startswith("reload-"))
-        pairs.append((here[_RUN.reload.name], state[newest]))
-        copies = [
-            (file.stat(), other.stat()) for file, other in pairs if file.inode() != other.inode()
-        ]
-        # A changed list of metrics rewrites the one in state/, and the published one stays.
-        config = here[_RUN.config.name]
-        is_linked = config.inode() == state[config.name].inode()
-        if not is_linked and not config.stat().st_size:
-            return _OUTDATED, False
-        when = here[_RUN.summary.name].stat().st_mtime
-    except (OSError, KeyError, ValueError):  # a file is missing
-        return None, False
-    if any(file.st_size != other.st_size for file, other in copies):
-        return _OUTDATED, False
-    if any(file.st_mtime < other.st_mtime for file, other in copies):
-        return None, False
-    return when, is_linked and not copies
-
-
 class EarlierJobs:
     """The jobs that wait or run when this start plans its own.
 
@@ -291,12 +148,6 @@ class EarlierJobs:
         """
         jobs = self._by_wildcards.get(joined(wildcards), [])
         return f"--dependency=afterany:{':'.join(jobs)}" if jobs else ""
-
-
-PAUSE_SECONDS = 10.0
-# How long a job that was started again may take until its main process has the lock: two starts of
-# Snakemake, perhaps of an image, on a busy file system.
-START_SECONDS = 600.0
 
 
 def requeue_lost(runs: Iterable[str], results: Results) -> None:

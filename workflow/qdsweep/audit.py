@@ -176,13 +176,15 @@ def _experiments(
     Raises:
         BadInput: The sweep is missing or wrong, or a row has another algorithm or seed than it.
     """
-    from qdsweep.planning.start import key_sources, read_sweep, sweep_of
+    from qdsweep.planning.request import Given, key_sources, read_sweep
+    from qdsweep.planning.rows import sweep_of
 
     try:
         file = find_preset("sweeps", name)
     except BadInput as error:
         raise BadInput(f"{table}: {error}. Copy the sweep's file there") from None
-    sweep = sweep_of(read_sweep({}, files=[file]), results, key_sources((), [file]))
+    given = Given({}, files=[file])
+    sweep = sweep_of(read_sweep(given), results, key_sources(given))
     known = {row.id: texts for row, texts in zip(sweep.rows, sweep.texts, strict=True)}
     for row in rows:
         swept = known.get(row["id"], {})
