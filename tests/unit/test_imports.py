@@ -1,6 +1,7 @@
 """The package has no cyclic imports, its folders have an order, and its entries import little."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -209,6 +210,7 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
         ("import qdsweep.warm.client", set()),
         ("import qdsweep.container.enter", set()),
         ("import qdsweep.experiment.start", set()),
+        ("import qdsweep.planning.start, qdsweep.planning.internals", set()),
         ("import qdsweep.experiment.ranks", set()),
         ("import qdsweep.engines.worker", {"numpy"}),
         ("import qdsweep.engines.executors.processes", {"numpy"}),
@@ -219,6 +221,21 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
 def test_what_an_entry_imports(entry: str, may_import: set[str]):
     """Each worker and each job waits for this import."""
     assert heavy_after(entry) == may_import
+
+
+@pytest.mark.parametrize("entry", ["cli.runs", "experiment.run", "experiment.start", "engines"])
+def test_a_run_and_its_workers_never_import_snakemake(entry: str):
+    """Not even in a function."""
+    reached, left = set[str](), [name for name in arrows() if f"{name}.".startswith(f"{entry}.")]
+    while left:
+        module = file_of(left.pop())
+        if module not in reached:
+            reached.add(module)
+            left += arrows()[module]
+    assert len(reached) > 20
+    for module in reached:
+        source = (PACKAGE / f"{module.replace('.', '/')}.py").read_text()
+        assert not re.search(r"^\s*(from|import) snakemake", source, re.MULTILINE), module
 
 
 @pytest.mark.parametrize(("folder", "other"), [("tables", "figures"), ("figures", "tables")])
