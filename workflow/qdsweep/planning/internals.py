@@ -67,7 +67,7 @@ class Name(NamedTuple):
 
     Attributes:
         place: `MODULE:NAME`.
-        form: Of a function its parameters; `...` stands for others. Of others nothing, or property.
+        form: The parameters of a function, where `...` means others; `property`; else empty.
         slower: What is slower without it; empty if a start needs it.
     """
 
@@ -301,7 +301,7 @@ def record_few_inputs(is_run: Callable[[str], object], few: int) -> None:
 
     Args:
         is_run: Whether an input is the file of a run.
-        few: So many inputs are recorded as they are.
+        few: Up to this number of inputs, all are recorded.
     """
     if not _is_whole(_FEW):
         return

@@ -204,7 +204,7 @@ def _objection(job: Any) -> WorkflowError | None:
 
 
 def _withdraw(job: Any) -> bool:
-    """Marks the outputs of a failed stage, which the next start makes again; False for a run."""
+    """Marks the outputs of a failed stage as unfinished, for the next start; False for a run."""
     stage = job.resources.get("stage")
     if stage:
         sweep = SweepDir(Path(job.log[0]).parents[1])  # results/sweeps/NAME/logs/STAGE.log
