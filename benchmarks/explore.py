@@ -25,7 +25,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from qdsweep.files import write_json
 from qdsweep.records.archive import archive_digest
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/helpers"))
 from exploring import Served, served

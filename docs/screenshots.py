@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 CLONE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CLONE / "tests/helpers"))

@@ -199,7 +199,7 @@ TORTURE = (
     "trust/test_disks.py::test_every_stage_of_a_sweep",
     "trust/test_file_system.py",
     "trust/test_many_runs.py::test_what_is_lost_or_torn_is_published_again",
-    "unit/results/test_merge.py::test_fifty_merges_killed_at_random_renames_lose_nothing",
+    "unit/runs/test_merge.py::test_fifty_merges_killed_at_random_renames_lose_nothing",
     "workflow/test_bench.py",
     "workflow/test_environment.py::test_figures_are_the_same_bytes_in_a_terminal_of_a_notebook",
     "workflow/test_rollouts.py",

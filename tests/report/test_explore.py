@@ -23,7 +23,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore import page as embedding
 from qdsweep.records.history import read_history
 from qdsweep.records.paths import RunDir
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 2, "batch_size": 20, "iterations": 12}
 LANDER = {**SMALL, "domain": "lunar_lander", "archive": {"dims": [12, 12]}}

@@ -27,7 +27,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import read_arrays
 from qdsweep.records.paths import RunDir
 from qdsweep.records.plan import read_confirm, read_plan
-from qdsweep.results.load import load, load_elites, load_sweep
+from qdsweep.runs.load import load, load_elites, load_sweep
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KINDS = "map_elites cvt_map_elites sliding_boundaries nslc dns"

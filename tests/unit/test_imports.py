@@ -27,7 +27,7 @@ ORDER = (
         "records",
     ),
     *("search", "domains", "algorithms", "engines", "container", "experiment"),
-    *("results", "elites", "analysis", "warm", "planning", "audit", "scaling", "cli"),
+    *("runs", "elites", "analysis", "warm", "planning", "audit", "scaling", "cli"),
 )
 # The package: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")

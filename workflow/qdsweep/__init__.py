@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
 
         return versions.__version__
     if name in __all__:
-        from qdsweep.results import load as module
+        from qdsweep.runs import load as module
 
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,7 +17,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
 from qdsweep.records.paths import RunDir
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from qdsweep.config.imported import read_all
 from qdsweep.metrics import BY_NAME, WALL_TIME
 from qdsweep.records.leftovers import orphans
 from qdsweep.records.paths import Results
-from qdsweep.results.foreign_results import read_foreign, write_run
+from qdsweep.runs.foreign_results import read_foreign, write_run
 
 GROUP = "their CMA-ME (imported)"
 

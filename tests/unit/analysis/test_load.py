@@ -10,7 +10,7 @@ from refusals import refused
 
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.records.paths import Results
-from qdsweep.results.load import load, load_elites, load_sweep
+from qdsweep.runs.load import load, load_elites, load_sweep
 
 RUNS = [(name, seed) for name in ("wide", "narrow") for seed in SEEDS]
 

@@ -174,7 +174,7 @@ def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeyp
 
 def test_importing_the_stages_is_cheap():
     code = (
-        "import sys, qdsweep.results.load\n"
+        "import sys, qdsweep.runs.load\n"
         "import qdsweep.analysis.tables.aggregate, qdsweep.analysis.figures.plots\n"
         "print(sorted({'ribs', 'pandas', 'matplotlib'} & set(sys.modules)))"
     )

@@ -28,7 +28,7 @@ from qdsweep.experiment.stop import Stop
 from qdsweep.planning.request import Given
 from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import table_of_runs
 

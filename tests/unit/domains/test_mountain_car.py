@@ -10,7 +10,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.plugin import check_rows
 from qdsweep.elites.rollout import rollout
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 
 def test_it_measures_its_stated_quantities():

@@ -17,7 +17,7 @@ from qdsweep.domains.plugin import check_rows
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import EvaluationFailed, evaluate_safely
 from qdsweep.planning.checks import require_own_code
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 from qdsweep.sweep.ids import run_id
 
 GAITS = """

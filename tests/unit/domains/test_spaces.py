@@ -17,7 +17,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import gymnasium_task
 from qdsweep.domains.gymnasium_task import make_vector
 from qdsweep.domains.policies import make_actions
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.sweep.ids import run_id
 
 OBSERVATIONS = (

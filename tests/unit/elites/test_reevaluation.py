@@ -28,8 +28,8 @@ from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_json
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import RunDir
-from qdsweep.results.elite import elite_contexts
-from qdsweep.results.load import load
+from qdsweep.runs.elite import elite_contexts
+from qdsweep.runs.load import load
 from qdsweep.sweep.runs import Sweep
 
 SETTINGS = Reevaluate(times=8, seed=3)

@@ -48,7 +48,7 @@ from qdsweep.records.archive import archive_digest
 from qdsweep.records.history import read_history
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir
-from qdsweep.results.snapshot import snapshot
+from qdsweep.runs.snapshot import snapshot
 
 # A reload file at every possible moment, because a kill may come anywhere between two files.
 SAVED = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}

@@ -29,7 +29,7 @@ from qdsweep.errors import BadInput
 from qdsweep.planning.checks import require_own_code
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 
 DOMAIN = """
 import numpy as np

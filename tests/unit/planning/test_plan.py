@@ -36,7 +36,7 @@ from qdsweep.records.plan import Plan, write_confirm, write_plan
 from qdsweep.records.progress import LARGE
 from qdsweep.records.sources import code_of_run, find_run, finder, identities, require_own
 from qdsweep.records.status import write_status
-from qdsweep.results.merge import REFUSED, merge_run
+from qdsweep.runs.merge import REFUSED, merge_run
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
 

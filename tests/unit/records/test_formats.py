@@ -17,7 +17,6 @@ from qdsweep.analysis.search import summary_line
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import SweepFile
 from qdsweep.experiment.attempt import Attempt
-from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import confirm_line, outlook
@@ -28,7 +27,7 @@ from qdsweep.records.plan import Plan, read_confirm, read_plan, write_confirm, w
 from qdsweep.records.progress import read_standings
 from qdsweep.records.results import read_config, read_summary, write_summary
 from qdsweep.records.status import Status, read_status, write_status
-from qdsweep.results.snapshot import snapshot
+from qdsweep.runs.snapshot import snapshot
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
 

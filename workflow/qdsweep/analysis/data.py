@@ -11,7 +11,7 @@ from qdsweep.analysis.selection import Tables, arrange, read_tables
 from qdsweep.files import read_csv
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, read_confirm
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -85,7 +85,7 @@ def _runs(other: Results, results: Results) -> list[tuple[RunDir, RunDir]]:
 
 def _list(folder: Path, other: Results, results: Results) -> int:
     """Prints the runs that are lacking here, and returns the number of unreadable ones."""
-    from qdsweep.results.merge import is_lacking
+    from qdsweep.runs.merge import is_lacking
 
     unreadable = 0
     for theirs, ours in _runs(other, results):
@@ -101,7 +101,7 @@ def _list(folder: Path, other: Results, results: Results) -> int:
 def _add(other: Results, results: Results, *, verbose: bool) -> int:
     """Adds the runs of one folder, and returns the number of refused ones."""
     from qdsweep.planning.internals import forget_jobs
-    from qdsweep.results.merge import BUSY, EMPTY, FINISHED, KNOWN, REFUSED, RESUMABLE, merge_run
+    from qdsweep.runs.merge import BUSY, EMPTY, FINISHED, KNOWN, REFUSED, RESUMABLE, merge_run
 
     damaged = list(merge_sources(other, results))
     for source in damaged:

@@ -93,7 +93,7 @@ def add_import_commands(add: Add) -> None:
 
 def _import(arguments: argparse.Namespace) -> int:
     from qdsweep.config.imported import read_all
-    from qdsweep.results.foreign_results import read_foreign, write_run
+    from qdsweep.runs.foreign_results import read_foreign, write_run
 
     for run in read_all(map(str, arguments.files)):
         results = read_foreign(run)

@@ -19,7 +19,7 @@ from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.paths import RunDir
 from qdsweep.records.sums import sums_of
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.archives import ResultArchive

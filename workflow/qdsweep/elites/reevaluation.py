@@ -32,8 +32,8 @@ from qdsweep.files import atomic, read_arrays
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.slurm import WallTime
 from qdsweep.records.paths import RunDir
-from qdsweep.results.elite import elite_contexts
-from qdsweep.results.load import Run
+from qdsweep.runs.elite import elite_contexts
+from qdsweep.runs.load import Run
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")

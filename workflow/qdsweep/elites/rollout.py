@@ -23,8 +23,8 @@ from qdsweep.errors import BadInput, raised
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import atomic, require
 from qdsweep.records.paths import RunDir
-from qdsweep.results.elite import Elite, context_for, said
-from qdsweep.results.load import Run
+from qdsweep.runs.elite import Elite, context_for, said
+from qdsweep.runs.load import Run
 
 
 class Chosen(NamedTuple):

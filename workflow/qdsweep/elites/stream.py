@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.elites.film import Shot
-from qdsweep.results.elite import Elite
+from qdsweep.runs.elite import Elite
 
 if TYPE_CHECKING:
     from PIL.Image import Image

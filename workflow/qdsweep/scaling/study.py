@@ -37,7 +37,7 @@ from qdsweep.ornaments import ornament
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import common_decimals, mean_and_error, number, plural
 

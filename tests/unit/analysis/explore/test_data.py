@@ -18,7 +18,7 @@ from support import TINY
 from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.runs import Shown
 from qdsweep.records.history import read_history
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 
 CHANGES = {
     "grid": {},

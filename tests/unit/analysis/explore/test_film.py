@@ -15,7 +15,7 @@ from qdsweep.analysis.explore.film import film
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.reevaluation import fresh_seeds
 from qdsweep.elites.rollout import play_episode
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 1, "batch_size": 20, "iterations": 3, "seed": 1}
 LANDER = {**SMALL, "domain": "lunar_lander", "archive": {"dims": [10, 10]}}

@@ -18,7 +18,7 @@ from qdsweep.experiment import run as running
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 CHANGES = {
     "grid": {},

@@ -15,7 +15,7 @@ from refusals import names_all
 from results import forget_sums
 
 from qdsweep.analysis.explore.server import ROUTES
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 1, "batch_size": 20, "iterations": 3, "seed": 1}
 CARTPOLE = {

@@ -13,7 +13,7 @@ from in_process import compute_run
 from qdsweep.analysis.explore import studio
 from qdsweep.analysis.explore.studio import Cache, Studio, Wanted
 from qdsweep.records.paths import Results
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 1, "batch_size": 20, "iterations": 3, "seed": 1}
 CARTPOLE = {

@@ -15,7 +15,7 @@ from qdsweep.analysis.figures.common_archive import (
     common_archives,
     rebin,
 )
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 
 def test_rebinning_keeps_the_best_of_each_coarse_cell(made):

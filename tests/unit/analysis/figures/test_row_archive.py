@@ -26,7 +26,7 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.report import thumbnails
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.records.history import ROW, read_history
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 
 def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archives import run_pictures
 from qdsweep.config.sweep import Figures
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 
 def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path):

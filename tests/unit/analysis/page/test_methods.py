@@ -17,7 +17,7 @@ from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain
 from qdsweep.analysis.page.report import settings
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.requirements import bibliography
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 from qdsweep.text import core_time, listed, seeds_text, spans
 
 

@@ -18,7 +18,7 @@ from qdsweep.analysis.page.report import report, settings, trimmed
 from qdsweep.analysis.sheet import Sheet, text_cell
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.sweep import Figures
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.versions import __version__, own_commit
 
 

@@ -32,7 +32,7 @@ from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_arrays
 from qdsweep.records.history import History, read_history
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 
 # Frames, from exact to coarse: the first number is taken that fits into the budget.
 THINNED = (None, 1024, 256, 128, 64, 32)

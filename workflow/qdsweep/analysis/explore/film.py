@@ -12,8 +12,8 @@ from qdsweep.elites.reevaluation import fresh_seeds
 from qdsweep.elites.rollout import episodes_of, play_episode, score, seed_to_play
 from qdsweep.elites.stream import Pictures, Send, introduce, note
 from qdsweep.errors import BadInput
-from qdsweep.results.elite import Elite
-from qdsweep.results.load import Run
+from qdsweep.runs.elite import Elite
+from qdsweep.runs.load import Run
 
 LONGEST = 30.0  # of an episode at full rate of pictures [s]
 FRESH = Reevaluate()  # the fresh seeds are those of `qdsweep reevaluate`

@@ -12,7 +12,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json_if_whole
 from qdsweep.records.history import History, HistoryFile
 from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 
 # In place of the digest of an archive that grows.
 LIVE = "0" * 16
@@ -38,7 +38,7 @@ def open_saved(path: str) -> Run:
     Raises:
         BadInput: It has no reload file yet.
     """
-    from qdsweep.results.snapshot import snapshot
+    from qdsweep.runs.snapshot import snapshot
 
     folder = snapshot(Path(path))
     if folder is None:

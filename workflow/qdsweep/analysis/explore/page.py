@@ -18,7 +18,7 @@ from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, re
 from qdsweep.files import read_json
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

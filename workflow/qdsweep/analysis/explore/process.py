@@ -41,7 +41,7 @@ def main() -> None:
 @functools.lru_cache(4)  # runs in memory
 def _load(path: str, digest: str) -> Any:
     from qdsweep.errors import BadInput
-    from qdsweep.results.load import load
+    from qdsweep.runs.load import load
 
     run = load(path)
     if not run.summary["archive_digest"].startswith(digest):

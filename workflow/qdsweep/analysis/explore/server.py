@@ -27,7 +27,7 @@ from qdsweep.errors import BadInput
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import return_memory
 from qdsweep.records.paths import Results
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 
 # The longest wait for a whole request, also between two of them [s]. The browser connects again.
 IDLE_SECONDS = 30.0

@@ -46,7 +46,7 @@ from qdsweep.files import write_json
 from qdsweep.ornaments import ornament
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from qdsweep.config.archives import ARCHIVES
 from qdsweep.files import read_arrays
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from qdsweep.analysis.selection import Tables, largest_budgets, shown_text
 from qdsweep.files import write_text
 from qdsweep.metrics import RANK
 from qdsweep.ornaments import ornament
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.text import number, short
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.selection import Tables, domain_name, others_text
 from qdsweep.metrics import BY_NAME, RANK
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, plural
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from qdsweep.analysis.selection import cells_of, corrected_per_cell, shown_text
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.metrics import RANK
-from qdsweep.results.load import Run, load
+from qdsweep.runs.load import Run, load
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:

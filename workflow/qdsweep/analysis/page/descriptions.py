@@ -20,7 +20,7 @@ from qdsweep.config.keys import ALIASED, models_in
 from qdsweep.config.learning import TD3
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, listed, number
 
 # `[@key]` or `[@key; @key]` in a text, with the blank before it.

@@ -23,7 +23,7 @@ from qdsweep.metrics import NORM_QD_SCORE, RANK
 from qdsweep.records.plan import Row
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.text import core_time, listed, number, plural, seeds_text
 from qdsweep.versions import installed_versions
 

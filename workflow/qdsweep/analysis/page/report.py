@@ -38,7 +38,7 @@ from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import common_decimals, listed, number, plain, plural
 from qdsweep.versions import __version__, own_commit

@@ -276,7 +276,7 @@ def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, core
 
 def _take_snapshots(sweep_dir: Path, runs_dir: Path) -> None:
     """Takes a snapshot of each unfinished run of a sweep and prints those without results."""
-    from qdsweep.results.snapshot import snapshot
+    from qdsweep.runs.snapshot import snapshot
 
     for run in dict.fromkeys(row.run for row in read_plan(SweepDir(sweep_dir)).rows):
         folder = RunDir(runs_dir / run)

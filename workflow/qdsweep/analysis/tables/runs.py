@@ -34,7 +34,7 @@ from qdsweep.records.plan import Row
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import Measured, code_of_metrics, measured_otherwise
 from qdsweep.records.status import require_fingerprint
-from qdsweep.results.load import Run
+from qdsweep.runs.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ def clear_other_code(
         cleared[metric.name] = others
         table[metric.name] = np.where(others, np.nan, values)
         if others[-1] and run.summary["iterations"] == table["iteration"][-1]:
-            from qdsweep.results.final_metric import measure_archive
+            from qdsweep.runs.final_metric import measure_archive
 
             again = measure_archive(run, metric)
             table[metric.name][-1] = math.nan if again is None else again

@@ -9,8 +9,8 @@ from inventing import make_archive, sphere
 from refusals import names_all, refused
 
 from qdsweep.config.imported import Elites, Imported, Log, read_all, read_imported
-from qdsweep.results.foreign_results import read_foreign
-from qdsweep.results.load import load
+from qdsweep.runs.foreign_results import read_foreign
+from qdsweep.runs.load import load
 
 ABOUT = {
     "algorithm": "their MAP-Elites",

@@ -19,10 +19,8 @@ from refusals import names_all
 from results import outcome, read_json
 from support import TINY
 
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.results import merge as merging
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -35,6 +33,7 @@ from qdsweep.records.aside import put_back
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import keep_sources
+from qdsweep.runs import merge as merging
 from qdsweep.sweep.ids import run_id
 
 SMALL = {**TINY, "algorithm": "map_elites", "reload": {"min_seconds": 0.0, "max_cost": 1.0}}

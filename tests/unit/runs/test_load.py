@@ -14,7 +14,7 @@ from support import POLE, TINY
 from waiting import wait_until
 
 import qdsweep
-from qdsweep.results.load import load
+from qdsweep.runs.load import load
 
 SMALL = {"num_emitters": 2, "batch_size": 10, "iterations": 5}
 GRID = {**SMALL, "algorithm": "map_elites", "archive": {"dims": [10, 10]}}
@@ -224,7 +224,7 @@ def test_what_a_learner_had_learned_is_asked_for(runs):
 def test_where_numpy_came_first_a_process_has_the_settings(runs):
     run = load(runs("pole").path)
     with mock.patch(
-        "qdsweep.results.load.missing_settings", lambda baseline: {"OMP_NUM_THREADS": "1"}
+        "qdsweep.runs.load.missing_settings", lambda baseline: {"OMP_NUM_THREADS": "1"}
     ):
         elites = some(run)
         assert all(same(run.replay(elite), elite) for elite in elites)

@@ -29,14 +29,6 @@ from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines.base import Batch, Failure
 from qdsweep.engines.failures import EvaluationFailed, WorkerLost, evaluate_safely
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.results.elite import (
-    Elite,
-    context_for,
-    describe_nearest,
-    elite_of,
-    possible_seeds,
-    said,
-)
 from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
 from qdsweep.records.archive import field_names
@@ -46,6 +38,14 @@ from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
 from qdsweep.records.sums import require_as_written
+from qdsweep.runs.elite import (
+    Elite,
+    context_for,
+    describe_nearest,
+    elite_of,
+    possible_seeds,
+    said,
+)
 from qdsweep.text import nearest
 from qdsweep.versions import __version__
 
