@@ -14,7 +14,6 @@ import pwd
 import secrets
 import stat
 import struct
-import sys
 from pathlib import Path
 
 from qdsweep.files import write_private
@@ -119,8 +118,6 @@ def _others_write(place: int | Path) -> bool:
 
 def _access_list(place: int | Path) -> list[tuple[int, int, int]]:
     """Returns tag, permissions and id of each entry of an access list; none where there is none."""
-    if sys.platform != "linux":
-        return []
     try:
         content = os.getxattr(place, _ACCESS_LIST)
     except OSError as error:
