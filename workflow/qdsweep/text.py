@@ -46,9 +46,9 @@ def listed(
 
     Args:
         words: The words.
-        last: What stands before the last one of a whole list.
+        last: The word before the last one of a whole list.
         most: How many words a cut list has at most; None for the whole list.
-        between: What stands between the words of a cut list.
+        between: The sign between the words of a cut list.
     """
     if most is not None:
         return between.join([*words[:most], *["..."] * (len(words) > most)])
