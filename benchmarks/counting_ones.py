@@ -22,11 +22,11 @@ from qdsweep.config.search import Search
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import levels, ranked
 from qdsweep.search.tpe import asker
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 
 FLIPS = 729
-COINS = [Drawn(f"coin{i}", "uniform", ("0", "1")) for i in range(4)]
-SPACE = [*(Drawn(f"bit{i}", "choice", ("0", "1")) for i in range(4)), *COINS]
+COINS = [DrawnSource(f"coin{i}", "uniform", ("0", "1")) for i in range(4)]
+SPACE = [*(DrawnSource(f"bit{i}", "choice", ("0", "1")) for i in range(4)), *COINS]
 
 
 def truth(values: Mapping[str, Any]) -> float:

@@ -21,7 +21,7 @@ import pandas as pd
 from qdsweep.analysis.figures.style import NOTE, save, style
 from qdsweep.analysis.legend import COLORS, Called, group_names
 from qdsweep.analysis.sheet import as_markdown, number_cell
-from qdsweep.analysis.tables.published import compare, published_sheet
+from qdsweep.analysis.tables.published import compare_published, published_sheet
 from qdsweep.cli import main
 from qdsweep.files import write_text
 from qdsweep.planning.request import Given, read_sweep
@@ -80,7 +80,7 @@ def read_part(name: str, rows: list[dict[str, str]]) -> Part:
         ],
         columns=["group", "id", "status", *metrics],
     )
-    return Part(plan, group_names(plan), compare(plan, summary), runs)
+    return Part(plan, group_names(plan), compare_published(plan, summary), runs)
 
 
 def as_page(parts: dict[str, Part]) -> list[str]:

@@ -133,7 +133,7 @@ def rank(seconds: str, workers: str, repeats: str) -> None:
     from qdsweep.engines.executors import mpi
 
     if mpi.WORLD.rank > 0:
-        mpi.serve()
+        mpi.serve_rank()
         return
     print(*ours("mpi", float(seconds), int(workers), int(repeats)))
     mpi.end(0)

@@ -17,7 +17,7 @@ from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import HOME, PRESETS
+from qdsweep.config.files import HOME, PRESET_FOLDER
 from qdsweep.config.imported import Imported
 from qdsweep.config.keys import ALIASED
 from qdsweep.config.search import Search
@@ -296,7 +296,7 @@ def _type(model: Node) -> str:
 def _presets(kind: str) -> str:
     """Returns a table of the presets of a kind, with the first sentence of their comments."""
     lines = [f"| {kind} | content |", "|---|---|"]
-    for path in sorted((PRESETS / f"{kind}s").glob("*.yaml")):
+    for path in sorted((PRESET_FOLDER / f"{kind}s").glob("*.yaml")):
         content = path.read_text(encoding="utf-8").splitlines()
         comment = takewhile(lambda line: line.startswith("#"), content)
         text = " ".join(line.lstrip("# ") for line in comment)

@@ -18,7 +18,7 @@ from results import digest, read_json, summary
 from support import BIN, command, locked
 from waiting import wait_until
 
-from qdsweep.container.image import find_program, prepare
+from qdsweep.container.image import find_program, prepare_image
 
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the image
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
@@ -224,7 +224,7 @@ def refuse(image: Path | str, *names: object) -> None:
     """Faults for which a start of Snakemake would stop."""
     find_program.cache_clear()
     with refused(image, *names):
-        prepare(str(image))
+        prepare_image(str(image))
     find_program.cache_clear()
 
 
@@ -242,12 +242,12 @@ def test_images_and_programs_that_are_unfit(workshop, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tools))
     find_program.cache_clear()
     with refused("apptainer", "singularity", "PATH"):
-        prepare(str(workshop.image))
+        prepare_image(str(workshop.image))
     (tools / "singularity").write_text("#!/bin/sh\necho singularity version 3.5.2\n")
     (tools / "singularity").chmod(0o755)
     find_program.cache_clear()
     with refused("singularity", "3.5.2"):
-        prepare(str(workshop.image))
+        prepare_image(str(workshop.image))
     find_program.cache_clear()
 
 

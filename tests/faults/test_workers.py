@@ -232,7 +232,7 @@ def test_a_worker_without_qdsweep_is_rejected_in_one_line(tmp_path, lab, caplog,
     monkeypatch.setattr(dask, "LOOK_AGAIN_SECONDS", 0.1)
     tls = dict.fromkeys(("tls_ca_file", "tls_cert", "tls_key"), str(folder / "tls.pem"))
     keys = DaskCluster(scheduler_file=str(folder / "scheduler.json"), **tls)
-    executor = dask.Dask(None, dask.JoinedCluster(keys), 1)
+    executor = dask.Dask(None, dask.JoinedDaskCluster(keys), 1)
 
     def asked() -> bool:
         assert executor.problem() is None

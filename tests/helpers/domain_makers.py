@@ -8,12 +8,12 @@ from composing import skipped_if_missing
 from pydantic import TypeAdapter
 from support import REPO
 
-from qdsweep.config.domain import Domain
+from qdsweep.config.domain import DomainSettings
 from qdsweep.config.requirements import require_packages
 from qdsweep.domains import make_domain
 
 PRESETS = sorted((REPO / "config" / "domains").glob("*.yaml"))
-ADAPTER = TypeAdapter(Domain)
+ADAPTER = TypeAdapter(DomainSettings)
 
 
 def config(**values):

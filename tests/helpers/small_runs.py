@@ -9,7 +9,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.engines.base import Batch, cut, nothing
+from qdsweep.engines.base import Batch, cut_rows, nothing
 from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State
@@ -67,7 +67,7 @@ class StopsAfter(Serial):
 
     def evaluate(self, batch: Batch, rows: list[slice], meanwhile=nothing):
         meanwhile()
-        for part in cut(rows, self.size):
+        for part in cut_rows(rows, self.size):
             if self.parts == 0:
                 if self.kill:
                     raise Killed

@@ -17,21 +17,21 @@ from typing import Any
 
 import pytest
 
-from qdsweep.planning.internals import Name
+from qdsweep.planning.internals import InsideName
 
 
-def owner_of(name: Name) -> tuple[Any, str]:
+def owner_of(name: InsideName) -> tuple[Any, str]:
     """Returns the module or class with a name, and the name in it."""
     module, _, path = name.place.partition(":")
     *owners, last = path.split(".")
     return functools.reduce(getattr, owners, import_module(module)), last
 
 
-def remove(name: Name, patch: pytest.MonkeyPatch) -> None:
+def remove(name: InsideName, patch: pytest.MonkeyPatch) -> None:
     """Removes a name: an attribute, a field, or what a constructor sets."""
     owner, last = owner_of(name)
     if hasattr(owner, "__wrapped__"):  # an attribute of a cached function
-        part, function = owner_of(Name(name.place.rpartition(".")[0]))
+        part, function = owner_of(InsideName(name.place.rpartition(".")[0]))
         patch.setattr(part, function, owner.__wrapped__)
         return
     patch.delitem(getattr(owner, "__dataclass_fields__", {}), last, raising=False)

@@ -122,7 +122,7 @@ def test_bytes_that_another_user_wrote_by_a_list_are_not_unpickled(
     content = forged.read_bytes()
     assert as_nobody(lambda: file.write_bytes(content) > 0, [GROUP])
     loaded = []
-    monkeypatch.setattr("qdsweep.experiment.reload.load", lambda *_, **__: loaded.append(1))
+    monkeypatch.setattr("qdsweep.experiment.reload.load_state", lambda *_, **__: loaded.append(1))
     assert go_on(half_done) == 2
     names_all(capsys.readouterr().err, file, "qdsweep adopt")
     assert loaded == [] and not Path("hurt").exists()

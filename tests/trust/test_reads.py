@@ -22,7 +22,7 @@ from test_disks import planned
 
 from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import open_run
-from qdsweep.analysis.explore.runs import Shown
+from qdsweep.analysis.explore.runs import ShownRun
 from qdsweep.errors import BadInput
 from qdsweep.files import read_arrays
 from qdsweep.records.paths import RunDir
@@ -245,7 +245,7 @@ def is_of(name: str, path: Path) -> bool:
 def explored(folder: Path) -> str:
     """Returns what the page of `qdsweep explore` gets of all runs."""
     runs = [RunDir(path) for path in sorted((folder / "results/runs").iterdir())]
-    shown = [Shown(run.path, run.name, "black") for run in runs]
+    shown = [ShownRun(run.path, run.name, "black") for run in runs]
     packed = [pack(open_run(run.path)).hex() for run in runs]
     return json.dumps(index(shown) | {"packed": packed}).replace(str(folder), "")
 

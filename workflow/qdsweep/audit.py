@@ -55,7 +55,7 @@ _Row = Mapping[str, str]
 _JOB = itemgetter("sweep", "id")
 
 
-class Draw(NamedTuple):
+class Sample(NamedTuple):
     """The size of a sample.
 
     Attributes:
@@ -72,7 +72,7 @@ class Draw(NamedTuple):
 def audit(
     table: Path,
     results: Results,
-    draw: Draw,
+    draw: Sample,
     cores: int,
     show: Callable[[str], None],
 ) -> int:

@@ -10,7 +10,7 @@ import time
 
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
-from qdsweep.analysis.stages import damaged, files_of, stages_of
+from qdsweep.analysis.stages import damaged_stages, files_of, stages_of
 from qdsweep.config.files import find_config
 from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import find_own_python
@@ -87,7 +87,7 @@ PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 # The files of stages that a start makes. A shard has no tables.
 TABLES = [] if SETTINGS.shard else files_of(STAGES, STAGES)
 # Files of stages that have changed since they were written: they are rebuilt.
-DAMAGED = damaged(STAGES, START.folder.path) if TABLES and IS_MAIN else {}
+DAMAGED = damaged_stages(STAGES, START.folder.path) if TABLES and IS_MAIN else {}
 # The files that are written again although they exist.
 FORCED = START.forced | {
     f"{START.folder.path}/{path}" for name in DAMAGED for path in STAGES[name].outputs

@@ -15,10 +15,10 @@ from plugins import CLOSE
 from support import REPO, TINY
 
 from qdsweep.analysis.explore.data import index
-from qdsweep.analysis.explore.runs import Shown
+from qdsweep.analysis.explore.runs import ShownRun
 from qdsweep.analysis.figures.archives import run_pictures
 from qdsweep.analysis.figures.combinations import axis_of
-from qdsweep.analysis.figures.common_archive import Family, _title
+from qdsweep.analysis.figures.common_archive import ArchiveFamily, _title
 from qdsweep.analysis.figures.heatmap import narrowed
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.analysis.sheet import read_sheet
@@ -84,7 +84,10 @@ def test_numbers_that_differ_late_make_different_tasks(folder, pair):
         assert len(scales) == 2, name
         abouts = [archive(**slot(value))["archive"] for value in pair]
         titles = {
-            _title(Family("d", a["qd_score_offset"], 2, None, [], []), ((5, 5), tuple(a["ranges"])))
+            _title(
+                ArchiveFamily("d", a["qd_score_offset"], 2, None, [], []),
+                ((5, 5), tuple(a["ranges"])),
+            )
             for a in abouts
         }
         assert len(titles) == 2, name
@@ -146,7 +149,7 @@ def test_groups_that_differ_late_are_never_compared(swept, name):
     plan = read_plan(SweepDir(sweep))
     cached = read_runs(plan, SweepDir(sweep), runs_of(sweep))
     assert {result.record["scale"] for result in cached} == set(data.score_scales)
-    known = index([Shown(runs_of(sweep) / run, run, "k") for run in data.summary["id"]])
+    known = index([ShownRun(runs_of(sweep) / run, run, "k") for run in data.summary["id"]])
     assert len(known["spaces"]) == 2
     assert {run["space"] for run in known["runs"]} == {0, 1}
 

@@ -16,7 +16,7 @@ from support import REPO
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
-from qdsweep.analysis.stages import STAGES, Stage, damaged, forget, maker_of
+from qdsweep.analysis.stages import STAGES, Stage, damaged_stages, forget, maker_of
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
@@ -109,7 +109,7 @@ def test_a_damaged_file_is_named_with_the_remedy(invented, main, tmp_path, damag
     shutil.copytree(invented.results, results, copy_function=os.link)
     shutil.rmtree(results / "sweeps/main/plots/archives")  # otherwise they are not redrawn
     (results / "sweeps/main/.aggregated.npz").unlink()
-    file = results / damaged.replace("ID", invented.ids["wide", 1])
+    file = results / damaged_stages.replace("ID", invented.ids["wide", 1])
     for content in (b"", b"torn", b"[1]\n", b'{"rows": [1]}\n', b"PK\x03\x04"):
         file.unlink()
         file.write_bytes(content)
@@ -155,7 +155,7 @@ def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeyp
     shutil.copytree(invented.results, results, copy_function=os.link)
     sweep = results / "sweeps/main"
     stages = {"plot": STAGES[NAMES.index("plot")]}
-    assert damaged(stages, sweep) == {}, "results of an earlier release are trusted"
+    assert damaged_stages(stages, sweep) == {}, "results of an earlier release are trusted"
 
     def stop(*folders: Path) -> None:
         picture = sweep / "plots/overview.pdf"
@@ -167,9 +167,9 @@ def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeyp
         patch.setattr(Stage, "load", lambda stage: stop)
         with pytest.raises(KeyboardInterrupt):
             stages["plot"].run(sweep, results / "runs")
-    assert damaged(stages, sweep) == {"plot": []}
+    assert damaged_stages(stages, sweep) == {"plot": []}
     stages["plot"].run(sweep, results / "runs")
-    assert damaged(stages, sweep) == {}
+    assert damaged_stages(stages, sweep) == {}
 
 
 def test_importing_the_stages_is_cheap():

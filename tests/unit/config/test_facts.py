@@ -9,7 +9,7 @@ from composing import with_algorithm
 from refusals import refused
 from support import REPO
 
-from qdsweep.algorithms.ribs.archives import KINDS
+from qdsweep.algorithms.ribs.archives import ARCHIVE_TYPES
 from qdsweep.config import domain as domains
 from qdsweep.config import emitters
 from qdsweep.config.archives import ARCHIVES
@@ -23,7 +23,7 @@ def members(union):
     return [get_args(part)[0] for part in get_args(get_args(union)[0])]
 
 
-DOMAINS = members(domains.Domain)
+DOMAINS = members(domains.DomainSettings)
 EMITTERS = members(emitters.Emitter)
 
 
@@ -37,7 +37,7 @@ def test_every_domain_names_what_makes_it_and_whether_it_is_random(model):
 
 
 def test_archive_kinds_are_named_after_their_classes_and_can_be_built():
-    assert set(KINDS) == set(ARCHIVES)
+    assert set(ARCHIVE_TYPES) == set(ARCHIVES)
     for model in ARCHIVES.values():
         assert hasattr(ribs.archives, model.__name__)
         assert model.cells in ("boxes", "centroids", "boundaries", None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from refusals import refused
 
-from qdsweep.config.files import PRESETS
+from qdsweep.config.files import PRESET_FOLDER
 from qdsweep.container.enter import PROJECT, binds, options
 from qdsweep.container.image import find_image
 
@@ -26,7 +26,7 @@ def test_folders_are_seen_under_their_own_names(tmp_path):
         str(tmp_path / "results"),
         str(tmp_path / "elsewhere/results"),
         str(tmp_path / "more"),
-        f"{PRESETS}:{PROJECT}/config:ro",
+        f"{PRESET_FOLDER}:{PROJECT}/config:ro",
     }
 
 
@@ -49,6 +49,6 @@ def test_an_image_that_is_not_there():
 def test_what_is_still_to_be_made_has_a_name_too(monkeypatch):
     with refused("a:b"):
         binds(Namespace(out=Path("a:b/run")))
-    monkeypatch.setattr("qdsweep.container.enter.PRESETS", Path("/clones/one,two/config"))
+    monkeypatch.setattr("qdsweep.container.enter.PRESET_FOLDER", Path("/clones/one,two/config"))
     with refused("one,two"):
         binds(Namespace())

@@ -108,7 +108,7 @@ def test_stopped_in_a_batch_and_resumed_by_any_workers_it_is_the_same_run(
     stop = Stop()
     with pytest.raises(Interrupted):
         run(experiment, state, StopsAfter(domain, stop, parts), stop)
-    again = reload.load(io.BytesIO(payload_of(state)), is_own=True)
+    again = reload.load_state(io.BytesIO(payload_of(state)), is_own=True)
     cluster = Cluster(engine="processes", workers_per_node=workers)
     assert (
         run(experiment, again, make_engine(cluster, experiment, domain, None, None, {}))

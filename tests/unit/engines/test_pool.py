@@ -27,12 +27,11 @@ from qdsweep.engines.pool import (
     BATCHES,
     INCIDENT_SECONDS,
     LEAST_SECONDS,
-    MAX_LINES,
+    MAX_LOG_LINES,
     PART_SECONDS,
     PATIENCE,
     PAUSE_SECONDS,
     PER_WORKER,
-    SECONDS,
     Parts,
     Pool,
     Serial,
@@ -70,11 +69,11 @@ EVEN, UNEVEN = (1.0,), (0.5, 1.5)
     [
         (2 * LEAST_SECONDS, UNEVEN, 40, [5, 5, 4, 4, 3, 3, 2, 2, 2, 2, *[1] * 8]),
         (LEAST_SECONDS / 5, UNEVEN, 40, [5, 5, 4, 4, 4, 4, 4, 3, 2, 2, 1, 1, 1]),
-        (SECONDS / 8, UNEVEN, 99, [*[7] * 8, 6, 5, 4, 4, 3, 3, 3, 2, 2, 2, 2, *[1] * 7]),
+        (PART_SECONDS / 8, UNEVEN, 99, [*[7] * 8, 6, 5, 4, 4, 3, 3, 3, 2, 2, 2, 2, *[1] * 7]),
         (LEAST_SECONDS / 5, EVEN, 150, [38, 38, 37, 37]),
-        (SECONDS / 10, EVEN, 150, [*[10] * 6, *[9] * 10]),
-        (10 * SECONDS, EVEN, 3, [1, 1, 1]),
-        (10 * SECONDS, UNEVEN, 3, [1, 1, 1]),
+        (PART_SECONDS / 10, EVEN, 150, [*[10] * 6, *[9] * 10]),
+        (10 * PART_SECONDS, EVEN, 3, [1, 1, 1]),
+        (10 * PART_SECONDS, UNEVEN, 3, [1, 1, 1]),
     ],
 )
 def test_parts_are_equal_shares_or_shrink_where_rows_differ(seconds, spreads, rows, expected):
@@ -86,7 +85,7 @@ def test_every_worker_gets_rows_and_no_part_is_long(rows, seconds, spreads):
     parts = sizes(seconds, spreads, rows)
     assert len(parts) >= min(rows, 4)
     assert parts[0] <= -(-rows // 4)
-    assert max(parts) * seconds <= 1.5 * SECONDS + seconds  # a share is rounded
+    assert max(parts) * seconds <= 1.5 * PART_SECONDS + seconds  # a share is rounded
     assert parts == sorted(parts, reverse=True)
 
 
@@ -172,7 +171,7 @@ def test_workers_have_enough_to_do_while_the_main_process_trains(clock):
         ahead.append(len(executor.parts))
         clock.now += seconds
 
-    for seconds in (0.0, 4 * SECONDS, *[0.0] * (BATCHES + 1)):
+    for seconds in (0.0, 4 * PART_SECONDS, *[0.0] * (BATCHES + 1)):
         executor.parts.clear()
         evaluate(pool, meanwhile=partial(trains, seconds))
         assert sum(executor.parts) == ROWS
@@ -186,7 +185,7 @@ def test_workers_are_given_all_that_is_left_if_the_main_process_trains_longer(cl
 
     def trains() -> None:
         ahead.append(sum(executor.parts))
-        clock.now += ROWS * SECONDS
+        clock.now += ROWS * PART_SECONDS
 
     for _ in range(2):
         executor.parts.clear()
@@ -387,13 +386,13 @@ def test_the_number_of_workers_is_the_largest_or_what_is_wanted():
 
 def test_lines_of_workers_reach_the_log_up_to_a_limit(caplog):
     caplog.set_level(logging.INFO, logger="qdsweep")
-    lines = tuple(f"line {number}" for number in range(MAX_LINES // ROWS))  # for each row
+    lines = tuple(f"line {number}" for number in range(MAX_LOG_LINES // ROWS))  # for each row
     pool = Pool(Instant(lambda part, first: answer_of(part, lines)))
     for _ in range(2):
         evaluate(pool)
-    assert len(caplog.messages) == MAX_LINES + 1
+    assert len(caplog.messages) == MAX_LOG_LINES + 1
     assert caplog.messages[:2] == ["[worker 7] line 0", "[worker 7] line 1"]
-    assert caplog.messages[MAX_LINES - 1] == f"[worker 7] {lines[-1]}"
+    assert caplog.messages[MAX_LOG_LINES - 1] == f"[worker 7] {lines[-1]}"
     assert "state/workers" in caplog.messages[-1]
 
 

@@ -127,7 +127,9 @@ def forget_header(out, former):
     rows = np.rec.fromarrays([getattr(former, name) for name in ROW.names], dtype=ROW)
     header = {key: saved.header[key] for key in ("metrics", "domain")}
     header["history"] = checksum_of(rows)
-    reload.save(saved.state, files, saved.header["fingerprint"], saved.header["versions"], header)
+    reload.save_state(
+        saved.state, files, saved.header["fingerprint"], saved.header["versions"], header
+    )
     np.savez_compressed(files.history, **{name: rows[name] for name in ROW.names})
     files.sums.unlink()
 

@@ -15,7 +15,7 @@ from support import TINY
 from qdsweep.algorithms import make_algorithm
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.domains import make_domain
-from qdsweep.experiment.reload import UnknownName, _Wary, load
+from qdsweep.experiment.reload import UnknownName, _Wary, load_state
 from qdsweep.experiment.state import State
 
 HURTFUL = [
@@ -46,7 +46,7 @@ def test_they_are_enough_for_every_algorithm(name, tmp_path):
     state = State(make_algorithm(experiment, domain, tmp_path), steps=0)
     payload = payload_of(state)
     assert b"qdsweep.config" not in payload
-    read = load(io.BytesIO(payload), is_own=False)
+    read = load_state(io.BytesIO(payload), is_own=False)
     assert type(read.algorithm) is type(state.algorithm)
     assert getattr(read.algorithm, "settings", 0) == getattr(state.algorithm, "settings", 0)
 
@@ -61,7 +61,7 @@ def test_settings_that_earlier_releases_pickled_as_models_are_read(name, monkeyp
     pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
     pickler.dump(state)
     assert b"qdsweep.config.learning" in buffer.getvalue()
-    read = load(io.BytesIO(buffer.getvalue()), is_own=False)
+    read = load_state(io.BytesIO(buffer.getvalue()), is_own=False)
     assert read.algorithm.settings == state.algorithm.settings
 
 
@@ -82,7 +82,7 @@ def naming(module: str, name: str) -> io.BytesIO:
 @pytest.mark.parametrize(("module", "name"), HURTFUL)
 def test_what_can_hurt_is_not_among_them(mine, module, name):
     with refused(f"{module}.{name}", kind=UnknownName):
-        load(naming(module, name), is_own=False)
+        load_state(naming(module, name), is_own=False)
     assert "antigravity" not in sys.modules
 
 

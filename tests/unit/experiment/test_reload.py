@@ -35,7 +35,7 @@ def save(folder: Path, iterations: int, **beside: object) -> Path:
     if not files.metrics.exists():
         rows = ("iteration,evaluations", *(f"{row},{16 * row}" for row in range(1, 10)))
         files.metrics.write_text("".join(f"{row}\n" for row in rows))
-    return reload.save(state, files, "print", VERSIONS, beside or None)
+    return reload.save_state(state, files, "print", VERSIONS, beside or None)
 
 
 def newest(folder: Path) -> int | None:
@@ -146,7 +146,7 @@ def test_one_that_metrics_csv_does_not_reach_is_passed_over(tmp_path, caplog):
 
 def test_one_of_another_experiment_is_refused(run):
     state, _ = fresh(experiment(), run.path)
-    path = reload.save(state, run.state, "0123456789abc", VERSIONS)
+    path = reload.save_state(state, run.state, "0123456789abc", VERSIONS)
     with refused(path, "0123456789,", "fedcba9876)"):
         reload.newest(attempt(run, "fedcba98765432"), VERSIONS)
     assert reload.last_saved(run.state).state.iterations == 0
@@ -154,7 +154,7 @@ def test_one_of_another_experiment_is_refused(run):
 
 def test_other_versions_are_refused_unless_allowed(run, caplog):
     state, _ = fresh(experiment(), run.path)
-    path = reload.save(state, run.state, "print", {"scipy": "3", "numpy": "1", "ribs": "7"})
+    path = reload.save_state(state, run.state, "print", {"scipy": "3", "numpy": "1", "ribs": "7"})
     now, changes = {"ribs": "7", "numpy": "2", "scipy": "4"}, "numpy 1 -> 2, scipy 3 -> 4"
     with refused(path, changes, "--allow-version-change"):
         reload.newest(attempt(run), now)
@@ -182,7 +182,7 @@ def test_a_run_resumes_from_the_file_of_its_donor(run, caplog):
             read(iteration, fingerprint)
     state, _ = fresh(experiment(), run.path)
     state.iterations, state.asked = 3, 8
-    path = reload.save(state, run.state, "print", VERSIONS)
+    path = reload.save_state(state, run.state, "print", VERSIONS)
     assert read(3, "print") is None, "the donor was in the middle of its next iteration"
     names_all(caplog.messages[0], path, "donor")
     assert reload.newest(attempt(run), VERSIONS).state.asked == 8
@@ -197,7 +197,7 @@ def test_a_state_of_version_0_1_0_is_translated(tmp_path, is_pending):
     old = vars(state)
     old |= {"scheduler": old.pop("algorithm").ribs_scheduler, "seconds": {"ask": 2.5}}
     del old["told"]
-    read = reload.load(io.BytesIO(pickle.dumps(state)), is_own=True)
+    read = reload.load_state(io.BytesIO(pickle.dumps(state)), is_own=True)
     assert read.told == []
     assert read.seconds == {**no_seconds(), "ask": 2.5}
     assert not hasattr(read, "scheduler")
@@ -224,7 +224,7 @@ class TestAuthors:
         state, _ = fresh(experiment(), run.path)
         if exotic:
             state.algorithm.exotic = Exotic()
-        return reload.save(state, run.state, "print", {})
+        return reload.save_state(state, run.state, "print", {})
 
     def read(self, run: RunDir, *plugins: str) -> State | None:
         saved = reload.last_saved(run.state, plugins)
@@ -304,7 +304,7 @@ def test_writing_and_reading_one_needs_no_copy_of_it(tmp_path):
     state.algorithm.replay = np.ones(size, dtype=np.uint8)
     tracemalloc.start()
     try:
-        reload.save(state, StateDir(tmp_path), "print", {})
+        reload.save_state(state, StateDir(tmp_path), "print", {})
         assert tracemalloc.get_traced_memory()[1] < size / 10
         saved = reload.last_saved(StateDir(tmp_path))
         assert saved.state.algorithm.replay.sum() == size

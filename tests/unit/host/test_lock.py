@@ -17,9 +17,9 @@ from waiting import wait_until
 
 from qdsweep.host import lock, slurm
 from qdsweep.host.lock import (
+    FileWatch,
     Lock,
     Locked,
-    Watch,
     is_alive,
     lives,
     may_be_alive,
@@ -131,7 +131,7 @@ def test_a_machine_of_the_same_name_does_not_take_the_lock_of_a_live_process(twi
     second = twin("b")
     line = second.stderr.readline()
     names_all(line, "lock", f"process {first.pid}", this_owner()["host"], "4 s")
-    watch = Watch()
+    watch = FileWatch()
     beats, deadline = 0, time.monotonic() + 300
     while beats < 25:  # longer than an owner may be silent
         beats += watch.silent(Path("lock")) == 0
@@ -202,7 +202,7 @@ def test_a_zombie_is_dead(process):
 
 
 def test_a_watch_believes_no_clock(tmp_path):
-    watch, path = Watch(), owned(tmp_path / "lock", ago=HOUR)
+    watch, path = FileWatch(), owned(tmp_path / "lock", ago=HOUR)
     assert watch.silent(path) == 0
     time.sleep(0.2)
     assert 0.2 <= watch.silent(path) < HOUR
@@ -249,7 +249,7 @@ def test_a_job_that_slurm_had_suspended_is_not_queued_again(tmp_path, monkeypatc
     monkeypatch.setattr(slurm_jobs, "running_since", lambda job: running.pop(0))
     monkeypatch.setattr(slurm_jobs, "requeue", queued.append)
     monkeypatch.setattr(slurm_jobs, "DEAD_SECONDS", 0.1)
-    run, watch = Results(tmp_path).run("a"), Watch()
+    run, watch = Results(tmp_path).run("a"), FileWatch()
     owned(run.state.lock, slurm_job="7", restarts="0", **ELSEWHERE)
     while len(running) > 2:
         slurm_jobs._check(run, watch)
@@ -297,7 +297,7 @@ def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, m
     monkeypatch.setattr(slurm_jobs, "running_since", lambda job: ("0", 1e6))
     monkeypatch.setattr(slurm_jobs, "requeue", queued.append)
     monkeypatch.setattr(slurm_jobs, "DEAD_SECONDS", 0.3)
-    run, watch = Results(tmp_path).run("a"), Watch()
+    run, watch = Results(tmp_path).run("a"), FileWatch()
     owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
     for turn in range(4):
         os.utime(run.state.lock, (time.time() - HOUR + turn,) * 2)
@@ -331,5 +331,5 @@ def test_a_job_that_was_started_again_has_time_to_come_to_its_run(
     monkeypatch.setattr(slurm_jobs, "DEAD_SECONDS", 0.0)
     run = Results(tmp_path).run("a")
     owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
-    slurm_jobs._check(run, Watch())
+    slurm_jobs._check(run, FileWatch())
     assert asked == (["7"] if queued else [])

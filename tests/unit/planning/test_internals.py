@@ -17,7 +17,7 @@ from support import REPO, locked
 from without import owner_of, remove
 
 from qdsweep.planning import internals
-from qdsweep.planning.internals import NAMES, NEWEST, OLDEST, Name, check, forget_jobs
+from qdsweep.planning.internals import NAMES, NEWEST, OLDEST, InsideName, check, forget_jobs
 
 INSTALLED = version("snakemake")
 
@@ -39,7 +39,7 @@ def test_the_installed_snakemake_has_all_names():
     )
 
 
-def assert_noticed(name: Name) -> None:
+def assert_noticed(name: InsideName) -> None:
     """One sentence names what is lost, both versions and the remedy."""
     about = (str(name), OLDEST, NEWEST, INSTALLED, "pip install")
     if name.slower:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qdsweep.config.search import Search
 from qdsweep.search.draws import drawn_by
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.sweep.grammar import expand
 
 TEXT = (
@@ -59,7 +59,7 @@ def test_samples_fill_the_range(sampling):
     st.floats(0, 1),
 )
 def test_a_value_is_inside_of_its_range(kind, low, width, u):
-    source = Drawn("a", kind, (str(low), str(low + width)))
+    source = DrawnSource("a", kind, (str(low), str(low + width)))
     value = source.value(u)
     assert low <= float(value) <= low + width
     assert value.isdigit() == kind.endswith("int")
@@ -68,14 +68,14 @@ def test_a_value_is_inside_of_its_range(kind, low, width, u):
 def test_every_whole_number_is_drawn_as_often():
     counts = [0] * 4
     for number in range(4000):
-        counts[int(Drawn("k", "int", ("0", "3")).value((number + 0.5) / 4000))] += 1
+        counts[int(DrawnSource("k", "int", ("0", "3")).value((number + 0.5) / 4000))] += 1
     assert counts == [1000] * 4
 
 
 def test_a_drawn_number_has_six_digits():
-    assert Drawn("a", "uniform", ("0", "1")).value(1 / 3) == "0.333333"
-    assert Drawn("a", "log", ("1e-9", "1")).value(0.5) == "3.16228e-05"
-    at_its_bound = Drawn("a", "uniform", ("0", "0.12345678")).value(1.0)
+    assert DrawnSource("a", "uniform", ("0", "1")).value(1 / 3) == "0.333333"
+    assert DrawnSource("a", "log", ("1e-9", "1")).value(0.5) == "3.16228e-05"
+    at_its_bound = DrawnSource("a", "uniform", ("0", "0.12345678")).value(1.0)
     assert at_its_bound == "0.12345678"
 
 

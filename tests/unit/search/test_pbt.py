@@ -9,12 +9,12 @@ from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.records.search import Seen
 from qdsweep.search.pbt import exploit, refuse_population, with_changes
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.sweep.runs import table_of_runs
 
-SIGMA = Drawn("sigma", "log", ("0.01", "10"))
-SIZE = Drawn("size", "int", ("2", "40"))
-RULE = Drawn("rule", "choice", ("mu", "filter"))
+SIGMA = DrawnSource("sigma", "log", ("0.01", "10"))
+SIZE = DrawnSource("size", "int", ("2", "40"))
+RULE = DrawnSource("rule", "choice", ("mu", "filter"))
 
 
 def search(seed: int = 0, **keys: object) -> Search:
@@ -78,7 +78,7 @@ def test_no_two_are_the_same_experiment():
     chosen = exploit(keys, [RULE], seen, 1, 9).chosen
     new = [(member.parent, member.values["rule"]) for member in chosen if member.setting >= 8]
     assert sorted(new) == [(place, "filter") for place in range(4)]
-    chosen = exploit(keys, [Drawn("rule", "choice", ("mu",))], seen, 1, 9).chosen
+    chosen = exploit(keys, [DrawnSource("rule", "choice", ("mu",))], seen, 1, 9).chosen
     assert [member.setting for member in chosen] == list(range(8)), "no other values to try"
 
 
@@ -108,7 +108,7 @@ def test_what_failed_takes_over_and_where_all_failed_all_stay():
 def test_a_small_whole_number_changes():
     assert [SIZE.scaled(2, 0.8), SIZE.scaled(3, 1.25), SIZE.scaled(3, 0.8)] == ["2", "4", "2"]
     assert [SIZE.scaled(40, 1.25), SIZE.scaled(39, 1.0), RULE.scaled("mu", 2)] == ["40", "39", "mu"]
-    assert Drawn("x", "normal", ("0", "1")).scaled(-2.0, 1.25) == "-2.5"
+    assert DrawnSource("x", "normal", ("0", "1")).scaled(-2.0, 1.25) == "-2.5"
 
 
 LINE = {**BASE, "algorithm": "map_elites_line", "iterations": 30}

@@ -10,24 +10,24 @@ from refusals import refused
 
 from qdsweep.records.search import Level, Seen
 from qdsweep.search.draws import random_row
-from qdsweep.search.tpe import Observation, asker, count_rows, for_model, propose
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.search.tpe import Observation, asker, count_rows, for_model, propose_samples
+from qdsweep.sweep.drawn import DrawnSource
 
 SOURCES = [
-    Drawn("algorithm", "choice", ("cma_me", "cma_mae", "map_elites")),
-    Drawn("sigma0", "log", ("0.01", "10")),
-    Drawn("batch_size", "logint", ("4", "256")),
-    Drawn("emitters", "int", ("1", "5")),
-    Drawn("mean", "normal", ("0", "2")),
-    Drawn("learning_rate", "log", ("1e-4", "1"), (("algorithm", "cma_mae"),)),
-    Drawn("ranker", "choice", ("imp", "2imp", "rd"), (("algorithm", "cma_me"),)),
+    DrawnSource("algorithm", "choice", ("cma_me", "cma_mae", "map_elites")),
+    DrawnSource("sigma0", "log", ("0.01", "10")),
+    DrawnSource("batch_size", "logint", ("4", "256")),
+    DrawnSource("emitters", "int", ("1", "5")),
+    DrawnSource("mean", "normal", ("0", "2")),
+    DrawnSource("learning_rate", "log", ("1e-4", "1"), (("algorithm", "cma_mae"),)),
+    DrawnSource("ranker", "choice", ("imp", "2imp", "rd"), (("algorithm", "cma_me"),)),
 ]
 GOLDEN = [
     "cma_mae 0.154743 44 4 -1.43134 0.965272 ",
     "cma_mae 0.0413022 75 2 -3.00971 0.000128229 ",
     "cma_mae 0.0313067 55 5 -0.329794 0.866159 ",
 ]
-SMALL = [Drawn("a", "choice", ("1e-1", "true", "1")), Drawn("b", "int", ("1", "3"))]
+SMALL = [DrawnSource("a", "choice", ("1e-1", "true", "1")), DrawnSource("b", "int", ("1", "3"))]
 
 
 def score(row: tuple[str, ...]) -> float | None:
@@ -47,7 +47,7 @@ def batches(number: int, size: int = 12) -> list[tuple[str, ...]]:
     """Runs a search without budgets: a random batch, then the proposals from it."""
     observed = random_batch(size)
     for batch in range(1, number):
-        new = propose(SOURCES, observed, 0, batch * size, size, absent_of(observed))
+        new = propose_samples(SOURCES, observed, 0, batch * size, size, absent_of(observed))
         observed += [Observation(row, score(row)) for row in new]
     return [setting.row for setting in observed]
 
@@ -83,7 +83,7 @@ def test_values_stay_in_their_ranges_and_conditions_hold():
 
 def test_more_settings_in_a_batch_keep_the_first_ones():
     observed = random_batch(12)
-    few, many = (propose(SOURCES, observed, 0, 12, n, lambda row: True) for n in (3, 5))
+    few, many = (propose_samples(SOURCES, observed, 0, 12, n, lambda row: True) for n in (3, 5))
     assert many[:3] == few
 
 
@@ -91,10 +91,10 @@ def test_nothing_is_proposed_that_is_there_until_nothing_is_left():
     there = [("1e-1", "1"), ("true", "2"), ("1", "3"), ("1", "2")]
     observed = [Observation(row, 1.0) for row in there]
     taken = {*there, ("1", "1")}  # excluded
-    proposed = propose(SMALL, observed, 0, 4, 4, lambda row: row not in taken)
+    proposed = propose_samples(SMALL, observed, 0, 4, 4, lambda row: row not in taken)
     assert len({*proposed, *taken}) == count_rows(SMALL, 100) == 9
     with refused("search", 8):
-        propose(SMALL, observed, 0, 4, 5, lambda row: row not in taken)
+        propose_samples(SMALL, observed, 0, 4, 5, lambda row: row not in taken)
 
 
 def test_the_model_is_of_the_largest_budget_with_enough_settings():
@@ -104,7 +104,7 @@ def test_the_model_is_of_the_largest_budget_with_enough_settings():
         return Level(f"rung-{budget}", count, ("",), budget), seen
 
     def observed(*seen: tuple[Level, list[Seen]]) -> int:
-        return len(for_model([*SMALL, Drawn("c", "choice", ("alone",))], seen))
+        return len(for_model([*SMALL, DrawnSource("c", "choice", ("alone",))], seen))
 
     assert observed(level(1, 9), level(9, 7), level(27, 4)) == 7
     assert observed(level(1, 9), level(9, 7, "it raised")) == 9
@@ -142,9 +142,9 @@ def test_only_failures_give_no_model_and_random_next_settings():
 
 
 def test_how_many_settings_there_are():
-    rank = Drawn("rank", "choice", ("x", "y"), (("b", "2"),))
+    rank = DrawnSource("rank", "choice", ("x", "y"), (("b", "2"),))
     assert count_rows([*SMALL, rank], 100) == 3 * (1 + 2 + 1)
-    assert count_rows([*SMALL, Drawn("c", "uniform", ("0", "1"))], 40) == 40
+    assert count_rows([*SMALL, DrawnSource("c", "uniform", ("0", "1"))], 40) == 40
 
 
 def test_brackets_side_by_side_share_no_setting():
@@ -157,7 +157,7 @@ def test_brackets_side_by_side_share_no_setting():
 
 
 def test_a_failed_setting_is_never_one_of_the_good_ones():
-    sources = [Drawn("a", "uniform", ("0", "1"))]
+    sources = [DrawnSource("a", "uniform", ("0", "1"))]
     for seed in range(20):
         values = [random_row(sources, seed, number) for number in range(30)]
         fails = [float(row[0]) > 0.5 for row in values]
@@ -165,18 +165,20 @@ def test_a_failed_setting_is_never_one_of_the_good_ones():
         def proposed(scores: list[float], seed=seed, values=values, fails=fails):
             each = zip(values, scores, fails, strict=True)
             observed = [Observation(row, None if bad else score) for row, score, bad in each]
-            return propose(sources, observed, seed, 30, 5, lambda row: True)
+            return propose_samples(sources, observed, seed, 30, 5, lambda row: True)
 
         ties, falling = [0.5] * 30, [0.5 - 1e-9 * number for number in range(30)]
         assert proposed(ties) == proposed(falling), "of equal scores, the first ones are good"
 
 
 def test_few_settings_that_did_not_fail_are_the_only_good_ones():
-    sources = [Drawn("a", "uniform", ("0", "1"))]
+    sources = [DrawnSource("a", "uniform", ("0", "1"))]
     for seed in range(20):
         bad = [Observation(random_row(sources, seed, number), None) for number in range(19)]
         new = [
-            propose(sources, [Observation(("0.2",), 0.0), *failed], seed, 20, 1, lambda row: True)
+            propose_samples(
+                sources, [Observation(("0.2",), 0.0), *failed], seed, 20, 1, lambda row: True
+            )
             for failed in (bad, bad[::-1])
         ]
         assert new[0] == new[1], "the order of failed ones does not matter"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qdsweep.config.search import Search
 from qdsweep.search.draws import drawn_by
-from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource
 from qdsweep.sweep.grammar import expand
 from qdsweep.sweep.runs import table_of_runs
 
@@ -53,11 +53,11 @@ def test_more_samples_keep_the_runs():
 @pytest.mark.parametrize(
     "source",
     [
-        Drawn("a", "uniform", ("-3", "5")),
-        Drawn("a", "log", ("1e-4", "1")),
-        Drawn("a", "int", ("-2", "7")),
-        Drawn("a", "logint", ("1", "256")),
-        Drawn("a", "normal", ("10", "2")),
+        DrawnSource("a", "uniform", ("-3", "5")),
+        DrawnSource("a", "log", ("1e-4", "1")),
+        DrawnSource("a", "int", ("-2", "7")),
+        DrawnSource("a", "logint", ("1", "256")),
+        DrawnSource("a", "normal", ("10", "2")),
     ],
 )
 @given(u=st.floats(1e-3, 1 - 1e-3))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refusals import names_all, refused
 
 from qdsweep.errors import BadInput
-from qdsweep.sweep.drawn import SAMPLE, Drawn, words
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource, words
 from qdsweep.sweep.grammar import (
     OPERATORS,
     Source,
@@ -195,7 +195,7 @@ def test_an_error_names_its_place_and_the_remedy(tmp_path, text, place, names):
     assert "None" not in str(caught.value), "problem and remedy"
 
 
-def one_draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
+def one_draw(sources: Sequence[DrawnSource]) -> list[tuple[str, ...]]:
     return [tuple(source.value(0.5) for source in sources)]
 
 

@@ -33,7 +33,7 @@ from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.archive import SEED, archive_digest
 from qdsweep.records.history import History
 
-ITERATIONS = 4
+_ITERATIONS = 4
 # An iteration with more batches than this counts as endless.
 _MOST_BATCHES = 1000
 
@@ -156,7 +156,7 @@ class _Check:
         algorithm = between(self.make())
         trace: Trace = []
         history = _History(algorithm, self)
-        for iteration in range(1, ITERATIONS + 1):
+        for iteration in range(1, _ITERATIONS + 1):
             batch = 0
             while (candidates := self.ask(algorithm)) is not None:
                 batch += 1
@@ -300,7 +300,7 @@ class _History:
         if self._changes is None:
             return
         rows, elites = np.concatenate(self._rows), algorithm.archive.rows()
-        known = History(rows["iteration"], rows["index"], rows["objective"]).at(ITERATIONS)
+        known = History(rows["iteration"], rows["index"], rows["objective"]).at(_ITERATIONS)
         pairs = zip(known, (elites["index"], elites["objective"]), strict=True)
         if not all(np.array_equal(*pair) for pair in pairs):
             raise BadInput(
@@ -327,7 +327,7 @@ def _scramble() -> None:
 
 
 # Solutions per emitter: an even number that is large enough for all emitters.
-BATCH = 6
+_BATCH = 6
 _CELLS = 10  # along each measure
 _DOMAIN = {"preset": "lp_sphere", "solution_dim": 10}
 _EPISODES = {"preset": "pendulum", "max_episode_steps": 20}
@@ -368,7 +368,7 @@ def small_experiment(
         "algorithm": algorithm,
         "archive": {"dims": [_CELLS] * measures},
         "num_emitters": groups,
-        "batch_size": BATCH,
+        "batch_size": _BATCH,
         "iterations": 1,
     }
     return compose(data, settings, source=source)

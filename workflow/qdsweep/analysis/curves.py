@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.selection import SweepTables
 from qdsweep.analysis.statistics import Band, around, spread
 from qdsweep.metrics import (
     CORE_SECONDS,
@@ -49,13 +49,13 @@ class Line:
     seeds: list[tuple[np.ndarray, np.ndarray]]
 
 
-def printed_views(tables: Tables) -> list[View]:
+def printed_views(tables: SweepTables) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
     over_evaluations = [View(metric) for metric in tables.curve_metrics if metric is not RETURN]
     return [*over_evaluations, View(RETURN, STEPS), View(tables.drawn, WALL_TIME)]
 
 
-def page_views(tables: Tables) -> list[View]:
+def page_views(tables: SweepTables) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
     first = View(tables.drawn, STEPS if tables.drawn is RETURN else EVALUATIONS)
     views = [first, *map(View, tables.curve_metrics)]
@@ -64,7 +64,7 @@ def page_views(tables: Tables) -> list[View]:
     return list(dict.fromkeys(views))  # it may be the one that ranks
 
 
-def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
+def curve_lines(tables: SweepTables, groups: list[str], view: View) -> list[Line]:
     """Returns the line of each group, except of groups whose places on the axis are unknown.
 
     Tables of earlier releases may lack wall time and environment steps.
@@ -113,7 +113,7 @@ def constant(lines: list[Line]) -> float | None:
     return None
 
 
-def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
+def telling(tables: SweepTables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
     """Returns the views that tell groups apart, and a sentence on the others.
 
     The ranking metric always stays. Optional metrics that no group has are not mentioned.

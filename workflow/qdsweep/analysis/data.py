@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.legend import Called, group_names, sweep_marks
 from qdsweep.analysis.search import Searched, read_search
-from qdsweep.analysis.selection import Tables, arrange, read_tables
+from qdsweep.analysis.selection import SweepTables, arrange, read_tables
 from qdsweep.files import read_csv
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, read_confirm
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepData(Tables):
+class SweepData(SweepTables):
     """Plan, tables, selection and marks of a sweep, with the names that readers see.
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
-from qdsweep.records.plan import Plan, Row
+from qdsweep.records.plan import Plan, PlannedRow
 from qdsweep.sweep.groups import brief_names, values_label
 from qdsweep.sweep.looks import (
     MOST_COLORS,
@@ -280,7 +280,7 @@ def group_names(plan: Plan) -> Called:
     return Called(names, plan.labels, swept)
 
 
-def _imported_name(row: Row, panels: Sequence[str], plan: Plan) -> Name:
+def _imported_name(row: PlannedRow, panels: Sequence[str], plan: Plan) -> Name:
     """Returns the name of imported runs: in a panel of their own where a value is not known."""
     values = {name: plan.labels.get(row.values[name], row.values[name]) for name in panels}
     facet = values_label(values, panels, plan.names) if all(values.values()) else ""

@@ -24,7 +24,7 @@ from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.plan import Plan, Row, plan_of, read_plan_data
+from qdsweep.records.plan import Plan, PlannedRow, plan_of, read_plan_data
 from qdsweep.records.sources import code_of_run, form_in
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED
 from qdsweep.sweep.ids import identify
@@ -99,7 +99,7 @@ class _Group:
         return list(key_paths(Experiment, self._data)) if self.experiment else []
 
 
-def merge(results: Results, names: Sequence[str]) -> Merged:
+def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
     """Merges the finished runs of sweeps.
 
     Groups of two sweeps are one group if their runs of the same seed are, or would be, the same
@@ -169,7 +169,7 @@ def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> 
         yield _Group([plan.name], plan.experiment, experiment, settings, members)
 
 
-def is_finished(results: Results, row: Row) -> bool:
+def is_finished(results: Results, row: PlannedRow) -> bool:
     """Returns whether the run of a row has reached its budget."""
     run = results.run(row.run)
     if row.imported or not run.summary.exists():

@@ -25,9 +25,9 @@ from qdsweep.records.progress import (
     RAISED,
     Outdated,
     Standing,
-    outlook,
     read_standing,
     read_standings,
+    totals,
 )
 from qdsweep.records.search import (
     Decision,
@@ -40,7 +40,7 @@ from qdsweep.records.search import (
 )
 from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, count_candidates, ranked, search_cost, whole_budget
-from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.text import common_decimals, duration, number, plural
 
@@ -119,7 +119,7 @@ class Searched:
     unit: str
     metric: Metric
     called: Mapping[str, str] = field(default_factory=dict)
-    drawn: Mapping[str, Drawn] = field(default_factory=dict)
+    drawn: Mapping[str, DrawnSource] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -464,7 +464,7 @@ def search_standings(
 
 def summary_line(standings: list[Standing]) -> str:
     """Returns the sum of a sweep in one line."""
-    sums = outlook(standings)
+    sums = totals(standings)
     counts = ", ".join(
         f"{sums.counts[state]:,} {state}" for state in reversed(STATES) if sums.counts[state]
     )

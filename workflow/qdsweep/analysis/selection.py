@@ -26,7 +26,7 @@ HAS_RESULTS = ("finished", "partial")
 
 
 @dataclass(frozen=True)
-class Tables:
+class SweepTables:
     """The tables of a sweep that `aggregate` wrote.
 
     Attributes:
@@ -240,7 +240,7 @@ class Tables:
         return f" Line{several}{band}: {self.band_text(groups)}."
 
 
-def read_tables(sweep_dir: Path) -> Tables:
+def read_tables(sweep_dir: Path) -> SweepTables:
     """Reads the tables of a sweep.
 
     Raises:
@@ -283,12 +283,12 @@ def _with(table: "pd.DataFrame", names: list[str]) -> "pd.DataFrame":
 
 def arrange(
     plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFrame"
-) -> Tables:
+) -> SweepTables:
     """Returns the tables with their groups sorted by scale, in the order of `table`."""
     groups = list(table["group"])
     series = {group: group for group in groups}
     scales = score_scales_of(summary, groups)
-    return Tables(plan, summary, table, curves, scales, plain_marks(groups), series)
+    return SweepTables(plan, summary, table, curves, scales, plain_marks(groups), series)
 
 
 def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str, list[str]]:
@@ -355,7 +355,7 @@ def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
     return summary.assign(**percent)
 
 
-def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
+def shown_text(tables: SweepTables, shown: dict[str, list[str]]) -> str:
     """Returns a sentence on the groups that a figure leaves out; empty if it shows all.
 
     `shown`: scale, or heading of a panel -> groups in the figure.

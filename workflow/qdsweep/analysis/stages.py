@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, read_json_if_whole, write_text
-from qdsweep.host.lock import Lock, Watch, describe, read_owner
+from qdsweep.host.lock import FileWatch, Lock, describe, read_owner
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import damaged_files, is_withdrawn, sums_of, withdraw
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReportEntry:
     """How Snakemake's own report shows an output.
 
     Attributes:
@@ -77,7 +77,7 @@ class Stage:
     help: str
     message: str
     function: str
-    outputs: Mapping[str, Shown | None]
+    outputs: Mapping[str, ReportEntry | None]
     reads: tuple[str, ...] = ("aggregate",)
     rule: str = ""
     key: str = ""
@@ -154,7 +154,7 @@ class Stage:
         if not sweep.path.exists():  # a wrong name, which its function refuses
             yield read
             return
-        watch = Watch()
+        watch = FileWatch()
         while True:
             _await_end([self, *read], sweep, watch)
             with Lock(sweep.lock(self.name), math.inf, watch, sys.stdout):
@@ -207,21 +207,23 @@ class Stage:
         return function
 
 
-def _table(path: str, label: str = "", caption: str = "") -> dict[str, Shown | None]:
+def _table(path: str, label: str = "", caption: str = "") -> dict[str, ReportEntry | None]:
     """Returns a table's four files; with a label its Markdown is in Snakemake's report."""
-    shown = Shown("Tables", {"table": label}, caption or Path(path).name) if label else None
+    shown = ReportEntry("Tables", {"table": label}, caption or Path(path).name) if label else None
     return {f"{path}{end}": None for end in (".csv", ".tex", ".json")} | {f"{path}.md": shown}
 
 
-def _figure(name: str, label: str) -> dict[str, Shown | None]:
+def _figure(name: str, label: str) -> dict[str, ReportEntry | None]:
     """Returns a figure's four files; its SVG is in Snakemake's report."""
-    shown = Shown("Figures", {"figure": label}, name)
+    shown = ReportEntry("Figures", {"figure": label}, name)
     data = {f"plots/{name}{end}": None for end in (".pdf", ".png", ".csv")}
     return {f"plots/{name}.svg": shown, **data}
 
 
-def _folder(path: str, pattern: str, category: str, label: str, caption: str) -> dict[str, Shown]:
-    return {path: Shown(category, {label: f"{{{label}}}"}, caption, f"{{{label}}}{pattern}")}
+def _folder(
+    path: str, pattern: str, category: str, label: str, caption: str
+) -> dict[str, ReportEntry]:
+    return {path: ReportEntry(category, {label: f"{{{label}}}"}, caption, f"{{{label}}}{pattern}")}
 
 
 STAGES = (
@@ -331,7 +333,7 @@ STAGES = (
         "Write the HTML report of a sweep.",
         "report of the sweep {wildcards.sweep}: {output}",
         "page.report:report",
-        {"report.html": Shown("Page", {"page": "everything on one page"}, "page")},
+        {"report.html": ReportEntry("Page", {"page": "everything on one page"}, "page")},
         reads=("aggregate", "plot", "corrected", "confirmed", "evolution", "rollouts"),
         rule="report_page",
     ),
@@ -349,7 +351,7 @@ def files_of(stages: Mapping[str, Stage], names: Iterable[str]) -> list[str]:
     return [f"results/{path}" for stage in chosen for path in stage.outputs_below_results]
 
 
-def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path]]:
+def damaged_stages(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path]]:
     """Returns the stages to rebuild: unfinished ones, and those with a file that has changed.
 
     Returns:
@@ -369,7 +371,7 @@ def _labels_of(sweep_dir: Path) -> list[str]:
     return [*figures.get("labels", {}).values(), *figures.get("names", {}).values()]
 
 
-def _await_end(stages: Iterable[Stage], sweep: SweepDir, watch: Watch) -> None:
+def _await_end(stages: Iterable[Stage], sweep: SweepDir, watch: FileWatch) -> None:
     """Waits until no process runs one of these stages, and prints which process does.
 
     It prints to the standard output, which is the terminal: rules redirect only the error output.

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.selection import Tables
-from qdsweep.host.machine import BUSY
+from qdsweep.analysis.selection import SweepTables
+from qdsweep.host.machine import BUSY_LOAD
 from qdsweep.metrics import COMPILE, PHASES
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import read_summary
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 OWN = "metrics"  # of the user's
-TIMES = (*PHASES, OWN, "wall", "core_seconds", "compile", "rest", "start_up")
+TIME_NAMES = (*PHASES, OWN, "wall", "core_seconds", "compile", "rest", "start_up")
 
 
-def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
+def run_times(tables: SweepTables, runs_dir: Path) -> "pd.DataFrame":
     """Reads the times of each run, up to its row's budget.
 
     Returns:
@@ -71,7 +71,7 @@ def largest_load(attempts: list[dict[str, Any]]) -> float:
 
 def busy_note(loads: Sequence[float]) -> str:
     """Returns a warning about runs of these loads, for a note; empty if none shared a machine."""
-    busy = [load for load in loads if load > BUSY]
+    busy = [load for load in loads if load > BUSY_LOAD]
     if not busy:
         return ""
     return (
@@ -104,7 +104,7 @@ def group_times(runs: "pd.DataFrame") -> "pd.DataFrame":
     """
     grouped = runs.groupby("group", sort=False)
     table = grouped.agg(runs=("id", "size"), workers=("workers", _span))
-    for name in (name for name in TIMES if name != OWN or runs[OWN].any()):
+    for name in (name for name in TIME_NAMES if name != OWN or runs[OWN].any()):
         table[f"{name}_mean"] = grouped[name].mean()
         table[f"{name}_se"] = grouped[name].sem()
     return table.reset_index()

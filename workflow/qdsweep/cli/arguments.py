@@ -21,7 +21,7 @@ _WORKER = 10_000_000
 # Adds a command: its name, what it does, and its examples.
 Add = Callable[..., argparse.ArgumentParser]
 
-RESULTS: dict[str, Any] = {
+RESULTS_OPTION: dict[str, Any] = {
     "type": Path,
     "default": Path("results"),
     "metavar": "DIR",
@@ -92,7 +92,7 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
     return cluster.with_workers(arguments.workers, arguments.cluster)
 
 
-WIDTH = 120
+_WIDTH = 120
 _LABEL = 44  # longest label; a longer one is cut in its middle
 
 
@@ -112,11 +112,11 @@ def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str
     template = "  ".join([*columns, "{}"])
     for *cells, last in texts:
         line = template.format(*cells, last.replace("\n", " ")).rstrip()
-        yield line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+        yield line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
 
 
 def paragraph(text: str) -> str:
     """Returns a text of several lines, none longer; no path is broken."""
     return textwrap.fill(
-        text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )

@@ -6,7 +6,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from qdsweep.cli.arguments import RESULTS, Add, sweep_name
+from qdsweep.cli.arguments import RESULTS_OPTION, Add, sweep_name
 from qdsweep.config.files import HOME
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results
@@ -54,7 +54,7 @@ def add_commands(add: Add) -> None:
         metavar="SWEEP",
         help="write the finished runs of these sweeps to the table; it keeps other rows",
     )
-    audit.add_argument("--results", **RESULTS)
+    audit.add_argument("--results", **RESULTS_OPTION)
     audit.set_defaults(command=_audit)
 
 
@@ -70,7 +70,7 @@ def _share(text: str) -> float:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from qdsweep.audit import Draw, add_runs, audit
+    from qdsweep.audit import Sample, add_runs, audit
 
     if arguments.cores < 1:
         raise BadInput(f"--cores {arguments.cores}: give 1 or more")
@@ -78,5 +78,5 @@ def _audit(arguments: argparse.Namespace) -> int:
     if arguments.add:
         print(add_runs(table, results, arguments.add))
         return 0
-    draw = Draw(arguments.share, arguments.seed, arguments.minutes)
+    draw = Sample(arguments.share, arguments.seed, arguments.minutes)
     return 1 if audit(table, results, draw, arguments.cores, partial(print, flush=True)) else 0

@@ -6,7 +6,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.cli.arguments import RESULTS, Add, paragraph, sweep_name
+from qdsweep.cli.arguments import RESULTS_OPTION, Add, paragraph, sweep_name
 from qdsweep.records.paths import Results
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ def add_commands(add: Add) -> None:
     """Adds the command to the parser."""
     compare = add("compare", "Compare sweeps in tables and figures, with tests.", COMPARE)
     compare.add_argument("names", nargs="+", type=sweep_name, metavar="SWEEP", help="their names")
-    compare.add_argument("--results", **RESULTS)
+    compare.add_argument("--results", **RESULTS_OPTION)
     compare.set_defaults(command=_compare)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from qdsweep.analysis.merged import merge
+    from qdsweep.analysis.merged import merge_sweeps
     from qdsweep.analysis.stages import STAGES
     from qdsweep.files import write_json
 
     results = Results(arguments.results)
-    merged = merge(results, arguments.names)
+    merged = merge_sweeps(results, arguments.names)
     sweep = results.comparison(merged.plan["name"])
     sweep.path.mkdir(parents=True, exist_ok=True)
     write_json(sweep.plan, merged.plan)
@@ -43,14 +43,14 @@ def _compare(arguments: argparse.Namespace) -> int:
     stages["aggregate"].run(sweep.path, results.runs)
 
     from qdsweep.analysis.sheet import read_sheet
-    from qdsweep.analysis.tables.several import apart
+    from qdsweep.analysis.tables.several import sentence_apart
     from qdsweep.files import read_csv
 
     sheets = (sweep.table, sweep.tables / "factors.json", sweep.tables / "comparisons.json")
     for path in filter(Path.exists, sheets):
         print(*_lines(read_sheet(path)), sep="\n", end="\n\n")
     summary = read_csv(sweep.summary, stages["aggregate"].first)
-    for note in (*merged.notes, *apart(merged, summary)):
+    for note in (*merged.notes, *sentence_apart(merged, summary)):
         print(paragraph(note))
     print(f"{sweep.path}/: drawing the figures", flush=True)
     stages["plot"].run(sweep.path, results.runs)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from qdsweep.cli.arguments import RESULTS, Add
+from qdsweep.cli.arguments import RESULTS_OPTION, Add
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results
 
@@ -30,7 +30,7 @@ def add_commands(add: Add) -> None:
     explore.add_argument(
         "--port", type=int, default=0, metavar="N", help="port of 127.0.0.1 (default: a free one)"
     )
-    explore.add_argument("--results", **RESULTS)
+    explore.add_argument("--results", **RESULTS_OPTION)
     explore.set_defaults(command=_explore)
 
 

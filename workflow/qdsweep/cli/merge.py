@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from qdsweep.cli.arguments import RESULTS, Add
+from qdsweep.cli.arguments import RESULTS_OPTION, Add
 from qdsweep.config.files import shown
 from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
@@ -45,7 +45,7 @@ def add_commands(add: Add) -> None:
         "--list", action="store_true", help="only print the folders of the runs that are lacking"
     )
     merge.add_argument("--verbose", action="store_true", help="print one line per run")
-    merge.add_argument("--results", **RESULTS)
+    merge.add_argument("--results", **RESULTS_OPTION)
     merge.set_defaults(command=_merge)
 
 

@@ -8,7 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overrides, sweep_name
+from qdsweep.cli.arguments import (
+    CLUSTER,
+    RESULTS_OPTION,
+    SET,
+    Add,
+    cluster_of,
+    overrides,
+    sweep_name,
+)
 from qdsweep.config.base import typed
 from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged, link, read_json_if_whole
@@ -290,7 +298,7 @@ def _worker(arguments: argparse.Namespace) -> int:
         if run is None:
             expected = RunDir(Path("RUN")).state.connection
             raise BadInput(f"--connect {arguments.connect}: give a path like {expected}")
-        work = ray_worker.work if arguments.engine == "ray" else dask_worker.work
+        work = ray_worker.work_with_ray if arguments.engine == "ray" else dask_worker.work_with_dask
         work(
             run.path, arguments.workers, patience=600.0
         )  # the main process may still have to start
@@ -308,7 +316,7 @@ def _worker(arguments: argparse.Namespace) -> int:
             f"--join {arguments.join}: its engine is ray, which takes no further workers; only "
             "a run with the engine dask does"
         )
-    dask_worker.work(arguments.join.absolute(), arguments.workers, patience=15.0)
+    dask_worker.work_with_dask(arguments.join.absolute(), arguments.workers, patience=15.0)
     return 0
 
 
@@ -365,7 +373,7 @@ def add_search_commands(add: Add) -> None:
     place.add_argument("--seed", default="", help="the swept seed, if seeds are swept")
     place.add_argument("--cluster", default="local")
     place.add_argument("--cores", type=int, help="cores of this machine to use at most")
-    place.add_argument("--results", **RESULTS)
+    place.add_argument("--results", **RESULTS_OPTION)
     place.set_defaults(command=_place)
 
     decide = add(
@@ -376,7 +384,7 @@ def add_search_commands(add: Add) -> None:
     decide.add_argument("name", metavar="SWEEP", type=sweep_name)
     decide.add_argument("level", metavar="LEVEL")
     decide.add_argument("block", metavar="BLOCK", type=int)
-    decide.add_argument("--results", **RESULTS)
+    decide.add_argument("--results", **RESULTS_OPTION)
     decide.set_defaults(command=_decide)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.stages import STAGES, Stage
-from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, overrides, sweep_name
+from qdsweep.cli.arguments import CLUSTER, RESULTS_OPTION, SET, Add, overrides, sweep_name
 from qdsweep.errors import STOPPED
 from qdsweep.records.paths import Results
 
@@ -35,7 +35,7 @@ def add_commands(add: Add) -> None:
         parser.add_argument(
             "name", type=sweep_name, help="the sweep's name (a folder of results/sweeps/)"
         )
-        parser.add_argument("--results", **RESULTS)
+        parser.add_argument("--results", **RESULTS_OPTION)
         options = [
             parser.add_argument(option, **about).dest
             for option, about in _OPTIONS.get(stage.name, {}).items()
@@ -87,7 +87,7 @@ def add_import_commands(add: Add) -> None:
         "files", type=Path, nargs="+", metavar="FILE.yaml", help="their descriptions"
     )
     parser.add_argument("--check", action="store_true", help="check only, write nothing")
-    parser.add_argument("--results", **RESULTS)
+    parser.add_argument("--results", **RESULTS_OPTION)
     parser.set_defaults(command=_import)
 
 
@@ -143,7 +143,7 @@ def add_scale_commands(add: Add) -> None:
 def _scale(arguments: argparse.Namespace) -> int:
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
-    from qdsweep.scaling.study import Study, check_study, measure, read_workers
+    from qdsweep.scaling.study import Study, check_study, measure_times, read_workers
 
     workers = read_workers(arguments.workers)
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
@@ -158,7 +158,7 @@ def _scale(arguments: argparse.Namespace) -> int:
     )
     check_study(study, arguments.cluster)
     try:
-        times = measure(study)
+        times = measure_times(study)
     except KeyboardInterrupt:
         print("qdsweep: stopped; the same command resumes", file=sys.stderr)
         return STOPPED

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.cli.arguments import RESULTS, Add, lines, paragraph, sweep_name
+from qdsweep.cli.arguments import RESULTS_OPTION, Add, lines, paragraph, sweep_name
 from qdsweep.cli.next_step import CONFIG, has_new_config, how_to_start
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, SweepDir
@@ -96,7 +96,7 @@ def add_commands(add: Add) -> None:
         command.add_argument(
             "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
         )
-        command.add_argument("--results", **RESULTS)
+        command.add_argument("--results", **RESULTS_OPTION)
     status.set_defaults(command=_status)
     watch.add_argument(
         "--every",
@@ -138,7 +138,7 @@ def add_commands(add: Add) -> None:
     )
     clean.add_argument("--yes", action="store_true", help="remove --runs without asking")
     clean.add_argument("--dry-run", action="store_true", help="list only")
-    clean.add_argument("--results", **RESULTS)
+    clean.add_argument("--results", **RESULTS_OPTION)
     clean.set_defaults(command=_clean)
 
 
@@ -186,7 +186,7 @@ def _sweep(arguments: argparse.Namespace) -> SweepDir:
         return results.sweep(arguments.name)
     if known := results.known_sweeps():
         return known[0]
-    if arguments.results is RESULTS["default"]:
+    if arguments.results is RESULTS_OPTION["default"]:
         raise BadInput(f"no sweep was started in this folder yet. {how_to_start()}")
     raise BadInput(
         f"--results {arguments.results}: it has no sweep; give the results/ of a started sweep"
@@ -239,7 +239,7 @@ def _status(arguments: argparse.Namespace) -> int:
     console.print(summary_line(standings), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)
-    if arguments.results is RESULTS["default"] and has_new_config(sweep):
+    if arguments.results is RESULTS_OPTION["default"] and has_new_config(sweep):
         print(f"{CONFIG} has changed since the last start: `qdsweep plan` shows the work")
     return 0
 
@@ -252,9 +252,9 @@ def _watch(arguments: argparse.Namespace) -> int:
         text = "qdsweep: this is not a terminal (ssh -t opens one), so the state is printed once"
         print(text, file=sys.stderr)
         return _status(arguments)
-    from qdsweep.analysis.live.app import Watch
+    from qdsweep.analysis.live.app import WatchApp
 
-    Watch(arguments.results, arguments.name, arguments.every).run(mouse=False)
+    WatchApp(arguments.results, arguments.name, arguments.every).run(mouse=False)
     return 0
 
 
@@ -332,7 +332,7 @@ def add_plan_commands(add: Add) -> None:
         metavar="FILE",
         help="a sweep file or a preset (default: config/config.yaml)",
     )
-    plan.add_argument("--results", **RESULTS)
+    plan.add_argument("--results", **RESULTS_OPTION)
     plan.set_defaults(command=_plan)
 
 

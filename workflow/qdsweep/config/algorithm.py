@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from qdsweep.config import learning, rl
 from qdsweep.config.archives import (
-    Archive,
+    ArchiveSettings,
     CVTArchive,
     DensityArchive,
     DiscountArchive,
@@ -76,7 +76,7 @@ Scheduler = Annotated[
 class Composition(AlgorithmConfig):
     """An archive, groups of emitters and a scheduler, as pyribs composes them."""
 
-    code = "qdsweep.algorithms.ribs.algorithm:make"
+    code = "qdsweep.algorithms.ribs.algorithm:make_ribs"
 
     archive: SearchArchive = Field(description="the archive that the emitters search with")
     result_archive: bool = Field(
@@ -123,7 +123,7 @@ class Composition(AlgorithmConfig):
         return self.archive.libraries
 
     @property
-    def reported_archive(self) -> Archive:
+    def reported_archive(self) -> ArchiveSettings:
         """The archive of metrics and results; a result archive has no thresholds."""
         if isinstance(self.archive, DensityArchive | DiscountArchive):
             return GridArchive(type="grid")
@@ -283,7 +283,7 @@ class PluginAlgorithm(AlgorithmConfig):
     that pickles.
     """
 
-    code = "qdsweep.algorithms.plugin:make"
+    code = "qdsweep.algorithms.plugin:make_own"
 
     type: str = Field(
         pattern=TARGET,
@@ -297,7 +297,7 @@ class PluginAlgorithm(AlgorithmConfig):
     )
 
     @property
-    def reported_archive(self) -> Archive:
+    def reported_archive(self) -> ArchiveSettings:
         """The archive that it returns, of any kind."""
         return PluginArchive(type=self.type)
 
@@ -320,10 +320,10 @@ def _family(value: Any) -> str:
     return family if family.isidentifier() else "plugin"
 
 
-Algorithm = Annotated[
+AlgorithmSettings = Annotated[
     Annotated[Composition, Tag("composition")]
-    | learning.Families
-    | rl.Families
+    | learning.LearningFamilies
+    | rl.RLFamilies
     | Annotated[PluginAlgorithm, Tag("plugin")],
     Discriminator(_family),
 ]

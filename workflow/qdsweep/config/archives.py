@@ -377,7 +377,7 @@ _Elites = (
     | Annotated[DNSArchive, Tag("dns")]
     | Annotated[PluginArchive, Tag("plugin")]
 )
-Archive = Annotated[_Elites, Discriminator(own_or_type)]
+ArchiveSettings = Annotated[_Elites, Discriminator(own_or_type)]
 # With a result archive, an algorithm can also search with an archive that keeps no elites.
 SearchArchive = Annotated[
     _Elites
@@ -387,7 +387,7 @@ SearchArchive = Annotated[
 ]
 ARCHIVES: dict[str, type[_ArchiveKind]] = {
     tag.tag: kind
-    for kind, tag in map(get_args, get_args(get_args(Archive)[0]))
+    for kind, tag in map(get_args, get_args(get_args(ArchiveSettings)[0]))
     if kind is not PluginArchive
 }
 """`type` of an archive with elites, also in summary.json -> its kind."""

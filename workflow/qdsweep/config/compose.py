@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from qdsweep.config.algorithm import Algorithm, PluginAlgorithm, PluginScheduler
+from qdsweep.config.algorithm import AlgorithmSettings, PluginAlgorithm, PluginScheduler
 from qdsweep.config.archives import PluginArchive
 from qdsweep.config.base import Model
-from qdsweep.config.domain import Domain
+from qdsweep.config.domain import DomainSettings
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
@@ -217,7 +217,7 @@ def _types_first(
             paths = _keys_of(_as_json(draft.data))
 
 
-def read_domain(name: str) -> Domain:
+def read_domain(name: str) -> DomainSettings:
     """Reads a domain: a preset's name, a path or a `module:Class`.
 
     Raises:
@@ -226,7 +226,7 @@ def read_domain(name: str) -> Domain:
     data, source = _preset("domain", name)
     draft = _Draft()
     draft.put(("domain",), data, source or name)
-    domain: Domain = _part("domain", draft.data["domain"], source or name)
+    domain: DomainSettings = _part("domain", draft.data["domain"], source or name)
     return domain
 
 
@@ -255,7 +255,7 @@ def read_part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any]) -> 
 
 
 def _part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any], source: str) -> Any:
-    model: Any = Domain if kind == "domain" else Algorithm
+    model: Any = DomainSettings if kind == "domain" else AlgorithmSettings
     try:
         return TypeAdapter(model).validate_json(json.dumps(data))
     except ValidationError as error:

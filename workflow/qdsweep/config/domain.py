@@ -329,7 +329,7 @@ def _tag(value: Any) -> str | None:
 
 # A BeforeValidator around this could give a better message. But the union would then be checked as
 # Python objects and no longer as JSON, and strict mode accepts a list as a tuple only in JSON.
-Domain = Annotated[
+DomainSettings = Annotated[
     Annotated[LinearProjection, Tag("linear_projection")]
     | Annotated[Arm, Tag("arm")]
     | Annotated[LunarLander, Tag("lunar_lander")]

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.algorithm import AlgorithmSettings
 from qdsweep.config.base import NOW, Model, value_text
-from qdsweep.config.domain import Domain
+from qdsweep.config.domain import DomainSettings
 from qdsweep.config.keys import Schedule
-from qdsweep.config.own_metric import OwnMetrics, own_metrics
+from qdsweep.config.own_metric import OwnMetricSettings, own_metrics
 from qdsweep.config.rl import ReinforcementLearning
 from qdsweep.errors import BadInput
 
@@ -94,8 +94,8 @@ class ReloadFile(Model):
 class Experiment(Model):
     """One fully resolved run: domain, archive, algorithm, budget and seed."""
 
-    domain: Domain = Field(description="the objective and the measures")
-    algorithm: Algorithm = Field(description="archive, emitters and scheduler")
+    domain: DomainSettings = Field(description="the objective and the measures")
+    algorithm: AlgorithmSettings = Field(description="archive, emitters and scheduler")
     archive: ArchiveSize = Field(description="the number of cells")
     num_emitters: int = Field(
         title="... emitters", default=5, ge=1, description="number of emitters [emitters]"
@@ -172,7 +172,7 @@ class Experiment(Model):
     reload: ReloadFile = Field(
         default=ReloadFile(), description="when reload files (checkpoints of the run) are written"
     )
-    metrics: OwnMetrics = Field(
+    metrics: OwnMetricSettings = Field(
         default=[],
         description=(
             "your own metrics: each is a `module:function`, or a mapping with further keys. They "

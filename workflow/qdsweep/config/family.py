@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from qdsweep.config.archives import Archive
+from qdsweep.config.archives import ArchiveSettings
 from qdsweep.config.base import Model
 
 
@@ -68,7 +68,7 @@ class AlgorithmConfig(Model, ABC):
 
     @property
     @abstractmethod
-    def reported_archive(self) -> Archive:
+    def reported_archive(self) -> ArchiveSettings:
         """The archive of metrics and results."""
 
     @property

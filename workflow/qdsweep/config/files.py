@@ -17,7 +17,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 # The clone's folder; an installed wheel has a copy of the needed parts (see setup.py).
 HOME = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1]
 # The presets that come with qdsweep. Those of the working directory's config/ come before them.
-PRESETS = HOME / "config"
+PRESET_FOLDER = HOME / "config"
 
 # A shorter text without aliases is read without a check of its size [characters].
 _HARMLESS = 10_000
@@ -255,7 +255,7 @@ def read_preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
 def find_config(name: str) -> str:
     """Returns the file `config/NAME` of the working directory, or else qdsweep's own."""
     path = Path("config", name)
-    return str(path if path.exists() else PRESETS / name)
+    return str(path if path.exists() else PRESET_FOLDER / name)
 
 
 def find_preset(kind: str, name: str) -> Path:
@@ -265,7 +265,7 @@ def find_preset(kind: str, name: str) -> Path:
             return Path(name)
         given = name if _is_plain(name) else quoted(name)
         raise BadInput(f"{given}: there is no such file (looked for a file of config/{kind}/)")
-    folders = [Path("config", kind), PRESETS / kind]
+    folders = [Path("config", kind), PRESET_FOLDER / kind]
     for folder in folders:
         if _is_file(folder / f"{name}.yaml"):
             return folder / f"{name}.yaml"
@@ -305,7 +305,7 @@ def _is_plain(name: str) -> bool:
 
 def shown(path: Path) -> str:
     """Returns a path as messages show it: from the working directory or qdsweep's config/."""
-    for folder, name in ((Path.cwd(), ""), (PRESETS, "config")):
+    for folder, name in ((Path.cwd(), ""), (PRESET_FOLDER, "config")):
         if path.is_absolute() and path.is_relative_to(folder):
             return str(name / path.relative_to(folder))
     return str(path)

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, Field
 
-from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.algorithm import AlgorithmSettings
 from qdsweep.config.base import Model, typed, value_text
-from qdsweep.config.domain import Domain
+from qdsweep.config.domain import DomainSettings
 from qdsweep.config.plugin import parameters
 from qdsweep.errors import BadInput
 from qdsweep.text import nearest
@@ -150,7 +150,7 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
 
 def _kinds_with(key: str) -> list[str]:
     """Returns the types of algorithms and domains that have a key."""
-    parts = (Algorithm, Domain)
+    parts = (AlgorithmSettings, DomainSettings)
     models = (model for part in parts for model in models_in(part) if key in model.model_fields)
     kinds = (get_args(model.model_fields["type"].annotation) for model in models)
     return [str(kind) for names in kinds for kind in names]

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from qdsweep.config.archives import Archive, GridArchive
+from qdsweep.config.archives import ArchiveSettings, GridArchive
 from qdsweep.config.base import NOW, Model
 from qdsweep.config.emitters import GradientArborescence
 from qdsweep.config.family import AlgorithmConfig
@@ -109,7 +109,7 @@ class Family(AlgorithmConfig):
     # Its papers (keys of config/references.bib), in addition to `cite` and the archive's.
     own_papers: ClassVar[tuple[str, ...]] = ()
 
-    archive: Archive = Field(
+    archive: ArchiveSettings = Field(
         default=GridArchive(type="grid"), description="the archive of the search and its results"
     )
 
@@ -124,7 +124,7 @@ class Family(AlgorithmConfig):
         return tuple(dict.fromkeys((*self.cite, *self.own_papers, *self.archive.papers)))
 
     @property
-    def reported_archive(self) -> Archive:
+    def reported_archive(self) -> ArchiveSettings:
         """The archive of the search."""
         return self.archive
 
@@ -495,7 +495,7 @@ class GA(Family):
 
 
 # The members of `config.algorithm.Algorithm` that are defined here.
-Families = (
+LearningFamilies = (
     Annotated[PGAMapElites, Tag("pga_me")]
     | Annotated[TD3Search, Tag("td3")]
     | Annotated[CMAMEGAES, Tag("cma_mega_es")]

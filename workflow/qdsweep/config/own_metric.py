@@ -65,7 +65,7 @@ def _check(metrics: list[str | OwnMetric]) -> list[str | OwnMetric]:
     return metrics
 
 
-OwnMetrics = Annotated[
+OwnMetricSettings = Annotated[
     list[Annotated[str, Field(pattern=TARGET)] | OwnMetric], AfterValidator(_check)
 ]
 

@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
-from qdsweep.config.files import PRESETS
+from qdsweep.config.files import PRESET_FOLDER
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 from qdsweep.text import listed, nearest
@@ -22,7 +22,7 @@ from qdsweep.text import listed, nearest
 
 def plugin_folders() -> list[Path]:
     """Returns the working directory's config/plugins, then qdsweep's own, if they exist."""
-    folders = [Path("config/plugins").resolve(), PRESETS / "plugins"]
+    folders = [Path("config/plugins").resolve(), PRESET_FOLDER / "plugins"]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import HOME, PRESETS
+from qdsweep.config.files import HOME, PRESET_FOLDER
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
@@ -145,7 +145,7 @@ def check_installed(cluster: Cluster) -> None:
 def bibliography() -> dict[str, str]:
     """Returns key -> BibTeX entry, from qdsweep's file and the working directory's."""
     entries_by_key: dict[str, str] = {}
-    for path in (PRESETS / "references.bib", Path("config/references.bib")):
+    for path in (PRESET_FOLDER / "references.bib", Path("config/references.bib")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         entries = re.split(r"\n(?=@)", text)
         entries_by_key |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}

@@ -182,7 +182,7 @@ class ActorCritic(ReinforcementLearning):
 class OnPolicy(ActorCritic):
     """A policy and a value function that learn from episodes of the current policy."""
 
-    code = "qdsweep.algorithms.rl.on_policy:OnPolicy"
+    code = "qdsweep.algorithms.rl.on_policy:OnPolicyAlgorithm"
 
     @property
     def sampled_steps(self) -> int:
@@ -466,7 +466,7 @@ class IMPALA(ActorCritic):
 
 
 # The members of `config.algorithm.Algorithm` that are defined here.
-Families = (
+RLFamilies = (
     Annotated[PPO, Tag("ppo")]
     | Annotated[A2C, Tag("a2c")]
     | Annotated[DQN, Tag("dqn")]

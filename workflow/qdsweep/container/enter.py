@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 from qdsweep.config.cluster import Cluster, read_cluster
-from qdsweep.config.files import PRESETS
-from qdsweep.container.image import digest, find_image, find_program, prepare
+from qdsweep.config.files import PRESET_FOLDER
+from qdsweep.container.image import find_image, find_program, image_digest, prepare_image
 from qdsweep.errors import BadInput
 from qdsweep.host import slurm
 from qdsweep.host.key import key_file, own_digest
-from qdsweep.host.process import RANKS, VARIABLE
+from qdsweep.host.process import HOST_VARIABLE, RANKS
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
 
@@ -49,12 +49,12 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     program, prefix = find_program()
     command = words[0]
     # The start of a sweep has prepared the image for all its runs.
-    image = find_image(name) if command == "launch" else prepare(name)
+    image = find_image(name) if command == "launch" else prepare_image(name)
     cluster = _cluster(arguments)
     has_ranks = cluster is not None and cluster.engine_name == "mpi" and cluster.over_nodes()
     if has_ranks and RANKS not in os.environ:
         return
-    about: dict[str, object] = {"image": str(image), "digest": digest(image), "slurm": {}}
+    about: dict[str, object] = {"image": str(image), "digest": image_digest(image), "slurm": {}}
     if has_ranks:
         os.environ.update({prefix + name: value for name, value in APART.items()})
     for variable in HANDED_IN:
@@ -76,7 +76,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
             from qdsweep.engines.allocation import start_helpers
 
             about["helpers"] = start_helpers(cluster, run.absolute(), inside)
-    os.environ[prefix + VARIABLE] = json.dumps(about)
+    os.environ[prefix + HOST_VARIABLE] = json.dumps(about)
     os.execv(program, [*inside, *words])
 
 
@@ -120,9 +120,9 @@ def binds(arguments: argparse.Namespace) -> list[str]:
             paths.append(path)
     folders = {str(path.absolute()) for path in paths if path.exists()}
     folders |= {str(path.resolve()) for path in paths if path.exists()}
-    for folder in (*folders, str(PRESETS)):
+    for folder in (*folders, str(PRESET_FOLDER)):
         _check_name(folder)
-    return [*sorted(folders), f"{PRESETS}:{PROJECT}/config:ro"]
+    return [*sorted(folders), f"{PRESET_FOLDER}:{PROJECT}/config:ro"]
 
 
 def _check_name(path: str | Path) -> None:

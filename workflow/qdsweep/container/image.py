@@ -24,7 +24,7 @@ from qdsweep.versions import own_version
 # The first versions that keep the user's umask, and read SINGULARITYENV_... with --cleanenv.
 OLDEST = {"apptainer": (1, 0), "singularity-ce": (3, 8), "singularity": (3, 7)}
 BUILD = "build one with containers/build.sh in a clone of qdsweep"
-INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
+_INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
 
 
 @functools.cache
@@ -39,23 +39,23 @@ def find_program() -> tuple[str, str]:
     """
     path = shutil.which("apptainer") or shutil.which("singularity")
     if path is None:
-        raise BadInput(f"neither apptainer nor singularity is on the PATH; {INSTALL}")
+        raise BadInput(f"neither apptainer nor singularity is on the PATH; {_INSTALL}")
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
         reason = (getattr(error, "stderr", None) or str(error)).strip()
-        raise BadInput(f"{path} --version failed: {reason}; {INSTALL}") from None
+        raise BadInput(f"{path} --version failed: {reason}; {_INSTALL}") from None
     version = re.match(r"(\S+) version v?(\d+)\.(\d+)", done.stdout)
     if version is None or version[1] not in OLDEST:
         answer = done.stdout.strip()
-        raise BadInput(f"{path} is neither Apptainer nor Singularity ({answer!r}); {INSTALL}")
+        raise BadInput(f"{path} is neither Apptainer nor Singularity ({answer!r}); {_INSTALL}")
     oldest = OLDEST[version[1]]
     if (int(version[2]), int(version[3])) < oldest:
         raise BadInput(
             f"{path} is {done.stdout.strip()!r}, which is too old (oldest: {version[1]} "
-            f"{oldest[0]}.{oldest[1]}); {INSTALL}"
+            f"{oldest[0]}.{oldest[1]}); {_INSTALL}"
         )
     return path, "APPTAINERENV_" if version[1] == "apptainer" else "SINGULARITYENV_"
 
@@ -93,7 +93,7 @@ def find_image(name: str) -> Path:
     )
 
 
-def prepare(name: str) -> Path:
+def prepare_image(name: str) -> Path:
     """Pulls an image if it is not there, and makes sure that it can be used.
 
     Args:
@@ -133,7 +133,7 @@ def prepare(name: str) -> Path:
     return path
 
 
-def digest(path: Path) -> str | None:
+def image_digest(path: Path) -> str | None:
     """Returns the SHA-256 of an image file; None for a sandbox folder [hex]."""
     if not path.is_file():
         return None

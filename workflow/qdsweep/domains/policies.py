@@ -17,7 +17,7 @@ from qdsweep.domains.base import Actor, Exploration, Floats
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 
-Network = Callable[[NDArray[Any]], NDArray[Any]]
+Forward = Callable[[NDArray[Any]], NDArray[Any]]
 # A function of an array and of the array for its result.
 _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
     "tanh": np.tanh,
@@ -118,7 +118,7 @@ class Policy:
         """Draws a solution, see `draw_xavier`."""
         return draw_xavier(self._shapes, seed, bias=self._bias)
 
-    def network(self, solution: Floats) -> Network:
+    def network(self, solution: Floats) -> Forward:
         """Returns the network with a solution's weights.
 
         Args:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qdsweep.config.atari import Atari
 from qdsweep.domains.base import Actor, Floats
-from qdsweep.domains.policies import Network, count_parameters, draw_xavier, split_layers
+from qdsweep.domains.policies import Forward, count_parameters, draw_xavier, split_layers
 from qdsweep.errors import BadInput
 
 # A seed of the emulator is a non-negative C int.
@@ -241,7 +241,7 @@ class ConvolutionalPolicy:
         """Draws a solution, see `draw_xavier`; the inputs of a filter are those of its patch."""
         return draw_xavier(self._shapes, seed, bias=True)
 
-    def network(self, solution: NDArray[Any]) -> Network:
+    def network(self, solution: NDArray[Any]) -> Forward:
         """Returns the network with a solution's weights.
 
         Args:

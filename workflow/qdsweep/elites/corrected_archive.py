@@ -24,7 +24,7 @@ from qdsweep.runs.load import Run, load
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.archives import ResultArchive
 
-METRICS = ("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max")
+CORRECTED_METRICS = ("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max")
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def write_corrected_archive(
     n = len(arrays["objective"])
     elites = {
         "index": arrays["index"],
-        "objective": mean_of(objective),
-        "objective_std": deviation_of(objective),
-        "measures": mean_of(measures),
+        "objective": _mean_of(objective),
+        "objective_std": _deviation_of(objective),
+        "measures": _mean_of(measures),
     }
     archive, elites["corrected_index"] = insert(
         summary["archive"], arrays, elites["objective"], elites["measures"]
@@ -85,8 +85,8 @@ def write_corrected_archive(
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
         "seed_matters": not is_equal,  # if all are equal, no evaluation depends on its seed
-        "reported": {name: summary[name] for name in METRICS},
-        "corrected": {name: corrected[name] for name in METRICS},
+        "reported": {name: summary[name] for name in CORRECTED_METRICS},
+        "corrected": {name: corrected[name] for name in CORRECTED_METRICS},
         "corrected_digest": archive_digest(rows),
     }
     write_json(path, about)
@@ -94,12 +94,12 @@ def write_corrected_archive(
     return about
 
 
-def mean_of(samples: np.ndarray) -> np.ndarray:
+def _mean_of(samples: np.ndarray) -> np.ndarray:
     """Returns the mean over the first axis. The mean of equal numbers is exactly that number."""
     return samples[0] + (samples - samples[0]).mean(axis=0)
 
 
-def deviation_of(samples: np.ndarray) -> np.ndarray:
+def _deviation_of(samples: np.ndarray) -> np.ndarray:
     """Returns the standard deviation over the first axis, nan for a single row."""
     if len(samples) < 2:
         return np.full(samples.shape[1:], np.nan)

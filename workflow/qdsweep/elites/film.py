@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 
-WIDTH = 360
+_WIDTH = 360
 _FRAMES_A_SECOND = 20
 _REMEDIES = {
     "mujoco": (
@@ -240,8 +240,8 @@ def _scaled(pixels: Any) -> "Image":
     from PIL import Image
 
     picture = Image.fromarray(np.asarray(pixels)).convert("RGB")
-    height = round(picture.height * WIDTH / picture.width)
-    return picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
+    height = round(picture.height * _WIDTH / picture.width)
+    return picture.resize((_WIDTH, height), Image.Resampling.LANCZOS)
 
 
 MAX_BYTES = 1_000_000

@@ -40,7 +40,7 @@ log = logging.getLogger("qdsweep")
 
 SAVE_SECONDS = 60.0
 # Solutions per batch: enough for many workers, but few enough for the memory.
-BATCH = 4096
+_BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,8 @@ def batches(
         order = np.argsort(kind, kind="stable")
         groups = np.split(missing[order], np.flatnonzero(np.diff(kind[order])) + 1)
     for group in groups:
-        for start in range(0, len(group), BATCH):
-            rows = group[start : start + BATCH]
+        for start in range(0, len(group), _BATCH):
+            rows = group[start : start + _BATCH]
             which = rows % elites
             context = None if contexts is None else contexts[which[0]]
             yield rows, Batch(solutions[which], seeds[rows], context=context)
@@ -259,7 +259,7 @@ def _evaluate(
 
 
 # Time to close the workers and to write the evaluations [s].
-WALL_TIME_MARGIN = 10.0
+_WALL_TIME_MARGIN = 10.0
 
 
 def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:
@@ -283,7 +283,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
         with Stop() as stop:
             from qdsweep.elites.corrected_archive import write_corrected_archive
 
-            stop.before(partial(wall_time.end, WALL_TIME_MARGIN))
+            stop.before(partial(wall_time.end, _WALL_TIME_MARGIN))
             samples = reevaluate(run_dir, settings, cluster, stop)
             about = write_corrected_archive(run_dir, settings, *samples.by_repeat(times))
             stop.keep_handlers()
@@ -292,11 +292,11 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
         return STOPPED
     except OSError as error:
         raise StorageError(error, run_dir) from None
-    print(summary_line(about))
+    print(result_line(about))
     return 0
 
 
-def summary_line(about: dict[str, Any]) -> str:
+def result_line(about: dict[str, Any]) -> str:
     """Returns the result in one line."""
     reported, corrected = about["reported"], about["corrected"]
     text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "

@@ -18,7 +18,7 @@ from qdsweep.domains.episodes import episode_seeds
 from qdsweep.elites.film import OnPicture, Shot, filming, with_text, write_gif
 from qdsweep.elites.stream import stream
 from qdsweep.engines.base import Batch
-from qdsweep.engines.failures import evaluate
+from qdsweep.engines.failures import evaluate_here
 from qdsweep.errors import BadInput, raised
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import atomic, require
@@ -27,7 +27,7 @@ from qdsweep.runs.elite import Elite, context_for, said
 from qdsweep.runs.load import Run
 
 
-class Chosen(NamedTuple):
+class ChosenElite(NamedTuple):
     """An elite to show: its name for files, its title for readers, and its row of archive.npz."""
 
     name: str
@@ -125,8 +125,10 @@ def rollout(
     return entries
 
 
-def _in_cell(elite: Elite, point: Sequence[float]) -> Chosen:
-    return Chosen(f"cell-{elite.index}", f"elite of the cell at {said(np.array(point))}", elite.row)
+def _in_cell(elite: Elite, point: Sequence[float]) -> ChosenElite:
+    return ChosenElite(
+        f"cell-{elite.index}", f"elite of the cell at {said(np.array(point))}", elite.row
+    )
 
 
 def seed_to_play(run: Run, elite: Elite) -> tuple[int, bool]:
@@ -138,7 +140,7 @@ def seed_to_play(run: Run, elite: Elite) -> tuple[int, bool]:
         return int(seed), False
 
 
-def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[Chosen]:
+def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[ChosenElite]:
     """Chooses elites of an archive.
 
     Args:
@@ -154,21 +156,21 @@ def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[C
     ascending = np.argsort(objective, kind="stable")
     choices = []
     if "best" in elites:
-        choices.append(Chosen("best", "best elite", int(np.argmax(objective))))
+        choices.append(ChosenElite("best", "best elite", int(np.argmax(objective))))
     if "median" in elites:
         middle = int(ascending[(len(objective) - 1) // 2])
-        choices.append(Chosen("median", "elite of median objective", middle))
+        choices.append(ChosenElite("median", "elite of median objective", middle))
     if "corners" in elites:
         for name, column in zip(measures, values.T, strict=True):
             for word, sign in (("lowest", 1), ("highest", -1)):
                 row = int(np.lexsort((-objective, sign * column))[0])
-                choices.append(Chosen(slug(f"{word} {name}"), f"elite of {word} {name}", row))
+                choices.append(ChosenElite(slug(f"{word} {name}"), f"elite of {word} {name}", row))
     return once_each(choices)
 
 
-def once_each(choices: list[Chosen]) -> list[Chosen]:
+def once_each(choices: list[ChosenElite]) -> list[ChosenElite]:
     """Returns each elite once, with all reasons for its choice in the title."""
-    by_row: dict[int, Chosen] = {}
+    by_row: dict[int, ChosenElite] = {}
     for choice in choices:
         known = by_row.setdefault(choice.row, choice)
         if known is not choice:
@@ -223,7 +225,7 @@ def play_episode(
                     f"{raised(error)}; render(solution, seed) must return pictures, arrays "
                     "(h, w, 3) of uint8"
                 ) from None
-        evaluation = evaluate(domain, batch)
+        evaluation = evaluate_here(domain, batch)
     if evaluation.steps is not None:
         shot.count(int(evaluation.steps[0]))
     if not shot.moments:

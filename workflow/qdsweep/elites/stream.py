@@ -34,7 +34,7 @@ def note(**named: Any) -> bytes:
     return record("J", json.dumps(named).encode())
 
 
-def introduce(elite: Elite, send: Send) -> None:
+def introduce_elite(elite: Elite, send: Send) -> None:
     """Sends score and parameters of an elite."""
     every = -(-len(elite.solution) // MOST_PARAMETERS)
     known = {"objective": elite.objective, "measures": elite.measures.tolist()}
@@ -77,7 +77,7 @@ def stream(elite: Elite, shot: Shot, same: bool | None) -> bytes:
         same: Whether its score is that of the archive; None if the episode has another seed.
     """
     records: list[bytes] = []
-    introduce(elite, records.append)
+    introduce_elite(elite, records.append)
     pictures = Pictures(records.append)
     for picture, step in zip(shot.frames, shot.moments, strict=True):
         pictures(picture, step, shot.fps)

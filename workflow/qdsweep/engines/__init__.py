@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from qdsweep.engines.allocation import Helpers
     from qdsweep.engines.base import Engine
 
-# Engine -> the module of its executor, with a function `connect`. A module is only imported for its
-# engine, because most of them need a library that other engines do not need.
+# Engine -> the function that makes its executor. Its module is only imported for its engine,
+# because most of them need a library that other engines do not need.
 EXECUTORS = {
-    name: f"qdsweep.engines.executors.{name}" for name in ("processes", "dask", "ray", "mpi")
+    "processes": "qdsweep.engines.executors.processes:start_processes",
+    "dask": "qdsweep.engines.executors.dask:connect_dask",
+    "ray": "qdsweep.engines.executors.ray:connect_ray",
+    "mpi": "qdsweep.engines.executors.mpi:connect_ranks",
 }
 
 
@@ -60,5 +63,6 @@ def make_engine(
         str(Path.cwd()),
         None if state is None else str(state.workers),
     )
-    module = importlib.import_module(EXECUTORS[cluster.engine_name])
-    return Pool(module.connect(order, cluster, state, helpers), experiment.timeout)
+    module, _, name = EXECUTORS[cluster.engine_name].partition(":")
+    connect = getattr(importlib.import_module(module), name)
+    return Pool(connect(order, cluster, state, helpers), experiment.timeout)

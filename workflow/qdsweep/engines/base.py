@@ -158,7 +158,7 @@ class Engine(Protocol):
         ...
 
 
-def cut(rows: list[slice], size: int) -> list[slice]:
+def cut_rows(rows: list[slice], size: int) -> list[slice]:
     """Divides slices into slices of at most `size` rows."""
     return [
         slice(start, min(start + size, part.stop))

@@ -28,7 +28,7 @@ from qdsweep.host.signals import SIGNALS, ignore_signals
 
 # The interval of checks whether a silent worker is alive [s]. Its connection may stay open after
 # its death, because processes that it has forked hold its end.
-LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
 # The pid and the exit code of a worker that has ended.
 _REPORT = struct.Struct("!ii")
 
@@ -102,7 +102,7 @@ class Children:
             if place not in self._pids:
                 self._pids[place] = connection.recv()
             connection.send_bytes(question)
-            while not connection.poll(LOOK_SECONDS):
+            while not connection.poll(_LOOK_SECONDS):
                 os.kill(self._pids[place], 0)
             if answer := connection.recv_bytes():
                 return answer
@@ -129,7 +129,7 @@ class Children:
         """Returns how a worker has ended; empty where the process that forked it does not know."""
         with self._lock:
             while pid not in self._codes:
-                if self._is_closed or not wait([self._control], LOOK_SECONDS):
+                if self._is_closed or not wait([self._control], _LOOK_SECONDS):
                     return ""
                 report = self._control.recv(_REPORT.size, socket.MSG_WAITALL)
                 if len(report) < _REPORT.size:
@@ -148,7 +148,7 @@ class Children:
             self._forker.wait()
 
 
-def pack(part: Batch, first: int) -> bytes:
+def pack_part(part: Batch, first: int) -> bytes:
     """Returns the question for a part of a batch that starts at the batch's row `first`."""
     return pickle.dumps((part, first), protocol=5)
 

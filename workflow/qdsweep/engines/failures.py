@@ -159,7 +159,7 @@ def evaluate_safely(
     """
     start, lacks = time.perf_counter(), ""
     try:
-        result = evaluate(domain, batch)
+        result = evaluate_here(domain, batch)
         problem = find_problem(domain, batch, result)
     except (Exception, SystemExit) as error:
         problem, lacks = " ".join(raised(error).split()), lacking(error)
@@ -194,7 +194,7 @@ def evaluate_safely(
     return Outcome(scored, [failure], time.perf_counter() - start)
 
 
-def evaluate(domain: Domain, batch: Batch) -> Evaluation:
+def evaluate_here(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
     # The user's code may write into what it gets, and use its own arrays again.
     own = not type(domain).__module__.startswith("qdsweep.")

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from qdsweep.domains.base import Domain
-from qdsweep.engines.base import Answer, Batch, Failure, Outcome, cut, nothing
+from qdsweep.engines.base import Answer, Batch, Failure, Outcome, cut_rows, nothing
 from qdsweep.engines.failures import (
     MAX_LOSSES,
     EvaluationFailed,
@@ -29,7 +29,7 @@ from qdsweep.engines.failures import (
 PER_WORKER = 2
 # The longest part, and the shortest one while there are rows for all workers [s]. A part costs an
 # engine up to one millisecond.
-SECONDS = 0.25
+PART_SECONDS = 0.25
 LEAST_SECONDS = 0.005
 # If the times of rows differ by less than this (relative spread), equal shares are best.
 EVEN = 0.1
@@ -83,7 +83,7 @@ class Parts:
             workers: Number of workers that share the remaining rows.
         """
         rows = self._waiting.popleft()
-        part, *rest = cut([rows], self._size(workers))
+        part, *rest = cut_rows([rows], self._size(workers))
         self._given += 1
         if rest:
             self._waiting.appendleft(slice(rest[0].start, rows.stop))
@@ -93,7 +93,7 @@ class Parts:
     def _size(self, workers: int) -> int:
         if self._row_seconds is None:
             return 1  # because no time is known yet
-        longest = SECONDS / self._row_seconds
+        longest = PART_SECONDS / self._row_seconds
         if self._spread > EVEN:
             fair = -(-self._left // workers)
             least = min(fair, int(LEAST_SECONDS / self._row_seconds))
@@ -142,7 +142,7 @@ log = logging.getLogger("qdsweep")
 # How long a run waits for its first worker, or for another one after it has lost all [s].
 PATIENCE = 300.0
 # The interval of checks for new workers, or for none [s].
-LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.1
 # Losses of a part within this time count once, because a whole node may be lost [s].
 INCIDENT_SECONDS = 3.0
 # How long a run pauses if the machine lacks something for an evaluation [s].
@@ -151,7 +151,7 @@ PAUSE_SECONDS = 3.0
 # first batch of an iteration, and an iteration may have several batches.
 BATCHES = 8
 # At most this many lines of workers reach the run's log.
-MAX_LINES = 1000
+MAX_LOG_LINES = 1000
 
 
 class Pool:
@@ -196,7 +196,7 @@ class Pool:
         running: dict[Future[Answer], slice] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         # The workers need enough parts for the time while the main process trains.
-        more = int(max(self._away, default=0.0) / SECONDS)
+        more = int(max(self._away, default=0.0) / PART_SECONDS)
         self._hand_out(batch, running, done, PER_WORKER + more)
         start = time.monotonic()
         meanwhile()
@@ -205,7 +205,7 @@ class Pool:
             if time.monotonic() >= resume:
                 self._hand_out(batch, running, done, PER_WORKER)
             try:
-                future = done.get(timeout=LOOK_SECONDS)
+                future = done.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 self._look_for_workers(self._patience)
                 continue
@@ -268,10 +268,10 @@ class Pool:
             raise NoWorkers(f"no worker for {patience:.0f} s: {self._executor.remedy}")
 
     def _log(self, answer: Answer) -> None:
-        for line in answer.lines[: max(0, MAX_LINES - self._lines)]:
+        for line in answer.lines[: max(0, MAX_LOG_LINES - self._lines)]:
             log.info("[%s] %s", answer.worker, line)
         before, self._lines = self._lines, self._lines + len(answer.lines)
-        if before < MAX_LINES <= self._lines:
+        if before < MAX_LOG_LINES <= self._lines:
             log.info("further output of workers is only in state/workers")
 
     def close(self) -> None:
@@ -334,7 +334,7 @@ class Serial:
         shortages = Counter[int]()
         waiting = list(reversed(rows))
         while waiting:
-            part, *rest = cut([waiting.pop()], self._size)
+            part, *rest = cut_rows([waiting.pop()], self._size)
             if rest:
                 waiting.append(slice(rest[0].start, rest[-1].stop))
             try:

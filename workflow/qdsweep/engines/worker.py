@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from qdsweep.config.domain import Domain as DomainConfig
+from qdsweep.config.domain import DomainSettings as DomainConfig
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
@@ -24,9 +24,9 @@ from qdsweep.versions import __version__, installed_versions
 # At most this many lines per part reach the run's log. The file has all of them.
 LIMIT = 20
 # A line is cut after this many characters.
-LONGEST = 2000
+_LONGEST = 2000
 # A worker's file of this size becomes its earlier file, which replaces the one before it [B].
-MAX_BYTES = 5_000_000
+_MAX_BYTES = 5_000_000
 
 
 class WorkerLog(io.TextIOBase):
@@ -54,7 +54,7 @@ class WorkerLog(io.TextIOBase):
 
     def _rotate(self) -> None:
         """Keeps the newest lines of a file that has become too large."""
-        if os.fstat(self._file.fileno()).st_size >= MAX_BYTES:
+        if os.fstat(self._file.fileno()).st_size >= _MAX_BYTES:
             with contextlib.suppress(OSError):
                 self.path.replace(self.path.with_suffix(f".1{self.path.suffix}"))
                 earlier = self._file
@@ -74,9 +74,9 @@ class WorkerLog(io.TextIOBase):
     def write(self, text: str) -> int:
         """Receives text, and writes the complete lines."""
         *lines, self._unfinished = (self._unfinished + text.replace("\r", "\n")).split("\n")
-        if len(self._unfinished) > LONGEST:
+        if len(self._unfinished) > _LONGEST:
             lines, self._unfinished = [*lines, self._unfinished], ""
-        lines = [line[:LONGEST] for line in lines]
+        lines = [line[:_LONGEST] for line in lines]
         for line in lines:
             self._file.write(f"{self.prefix} {line}\n")
             self._rotate()

@@ -93,7 +93,7 @@ def run_loop(
     # A reload file of an earlier release has the steps of the current iteration's first batches.
     while not (state.is_between_iterations and reached(state, experiment.budget)):
         require_steps(experiment, state)
-        change(experiment, state)
+        apply_schedule(experiment, state)
         while ask(experiment, state):
             evaluate(experiment, state, engine, stop, save_if_due)
             tell(experiment, state, after_tell)
@@ -124,7 +124,7 @@ def require_steps(experiment: Experiment, state: State) -> None:
         )
 
 
-def change(experiment: Experiment, state: State) -> None:
+def apply_schedule(experiment: Experiment, state: State) -> None:
     """Makes the changes of the schedule, if the next iteration is the first one with them.
 
     A reload file between two iterations does not have them yet. A reload file within an iteration

@@ -114,7 +114,7 @@ class OwnMetrics:
 
     def _value(self, column: str, result: Any) -> float | None:
         value = of_column(column, result)
-        if (number := finite(value)) is not None:
+        if (number := finite_value(value)) is not None:
             return number
         self._failed[column] += 1
         if self._failed[column] == 1:
@@ -136,7 +136,7 @@ def of_column(column: str, result: Any) -> Any:
     return result.item() if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
-def finite(value: Any) -> float | None:
+def finite_value(value: Any) -> float | None:
     """Returns a finite real number as a float, None for anything else."""
     with contextlib.suppress(OverflowError):  # a whole number may be too large for a float
         if isinstance(value, numbers.Real) and math.isfinite(value):

@@ -22,7 +22,7 @@ from qdsweep.records.paths import RunDir
 
 # A file of state/ with the exit code of rank 0, because srun returns another one after MPI's Abort.
 EXIT_CODE = "exit_code"
-INSTALL = f"{install('mpi')} installs mpi4py and an MPI"
+_INSTALL = f"{install('mpi')} installs mpi4py and an MPI"
 
 
 def start_ranks(cluster: Cluster, run: Path) -> int:
@@ -40,7 +40,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
     path = which(program)  # prefers the MPI next to this Python
     if path is None:
         raise BadInput(
-            f"engine mpi: the launcher {program} is not on the PATH. {INSTALL}; or name "
+            f"engine mpi: the launcher {program} is not on the PATH. {_INSTALL}; or name "
             'another one in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"}'
         )
     # `env` sets it, because some launchers pass the environment only to ranks on this machine.
@@ -95,7 +95,7 @@ def _launcher(cluster: Cluster) -> str:
     return cluster.mpi.launcher or ("srun --mpi=pmi2" if cluster.over_nodes() else "mpiexec")
 
 
-def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
+def work_as_rank(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
     """Does the work of this rank. Rank 0 computes the run, and the others evaluate for it.
 
     Args:
@@ -109,7 +109,7 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
     try:
         from qdsweep.engines.executors import mpi
     except (ImportError, RuntimeError) as error:
-        return _leave(run, 2, f"mpi4py cannot be loaded: {error}; {INSTALL}")
+        return _leave(run, 2, f"mpi4py cannot be loaded: {error}; {_INSTALL}")
     wanted = int(os.environ[RANKS])
     if mpi.WORLD.size != wanted:
         return _leave(
@@ -121,7 +121,7 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
             "(`srun --mpi=list` lists Slurm's plug-ins), or the mpiexec of this MPI",
         )
     if mpi.WORLD.rank > 0:
-        mpi.serve()
+        mpi.serve_rank()
         return 0
     try:
         code = main()

@@ -25,7 +25,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.algorithm import AlgorithmSettings
 from qdsweep.config.keys import models_in
 from qdsweep.config.learning import Family
 from qdsweep.config.plugin import plugin_folders
@@ -42,7 +42,7 @@ from qdsweep.records.reload_head import (
     is_signed,
     of_others,
     read_head,
-    readable,
+    refusing_unreadable,
     remedy_for,
 )
 
@@ -154,6 +154,8 @@ _MOVED = {
 }
 # Name of an earlier release -> the current name.
 _RENAMED = {
+    ("qdsweep.algorithms.rl.dqn", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
+    ("qdsweep.algorithms.rl.replay", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
     ("qdsweep.experiment.reload", "_restore_store"): (
         "qdsweep.algorithms.ribs.internals",
         "restore_store",
@@ -177,7 +179,7 @@ class OtherPayload(Exception):
     """A payload is not the state of a run."""
 
 
-def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> State:
+def load_state(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> State:
     """Returns the state in the payload of a reload file, of this release or an earlier one.
 
     Args:
@@ -248,7 +250,7 @@ class Saved(NamedTuple):
     header: dict[str, Any]
 
 
-def save(
+def save_state(
     state: State,
     files: StateDir,
     fingerprint: str,
@@ -301,7 +303,7 @@ def _reduce_settings(settings: Family) -> tuple[Any, ...]:
     return read_settings, (settings.model_dump(),)
 
 
-_FAMILIES = (model for model in models_in(Algorithm) if issubclass(model, Family))
+_FAMILIES = (model for model in models_in(AlgorithmSettings) if issubclass(model, Family))
 _PLAIN: dict[type, Callable[[Any], Any]] = dict.fromkeys(_FAMILIES, _reduce_settings)
 
 
@@ -312,7 +314,7 @@ def read_settings(data: dict[str, Any]) -> Family:
     because the schedule may have changed them during the run.
     """
     parts = {key: value for key, value in data.items() if isinstance(value, str | dict)}
-    model: Any = TypeAdapter(Algorithm).validate_python(parts)
+    model: Any = TypeAdapter(AlgorithmSettings).validate_python(parts)
     read: Family = model.model_copy(update={key: data[key] for key in data.keys() - parts.keys()})
     return read
 
@@ -332,7 +334,7 @@ def adopt(files: StateDir) -> list[Path]:
     adopted = []
     for path in files.reloads():
         try:
-            with readable(path):
+            with refusing_unreadable(path):
                 header, payload, _ = _open(path)
         except (OSError, ValueError) as error:
             log.warning("%s is skipped: %s", path, error)
@@ -430,7 +432,7 @@ def _usable(
     is_fitting = fits(files)
     for path in files.reloads():
         try:
-            with readable(path):
+            with refusing_unreadable(path):
                 header, payload, origin = _open(path)
         except (OSError, ValueError) as error:
             log.warning("%s is skipped: %s", path, error)
@@ -517,7 +519,7 @@ def _load(path: Path, payload: IO[bytes], origin: _Origin, plugins: Collection[s
     if origin is _Origin.OTHERS:
         raise BadInput(of_others(path))
     try:
-        return load(payload, is_own=origin is _Origin.OWN, plugins=plugins)
+        return load_state(payload, is_own=origin is _Origin.OWN, plugins=plugins)
     except UnknownName as name:
         raise BadInput(
             f"{path} is refused: it lacks your digest ({key_file()}), and names {name}, which "

@@ -9,7 +9,7 @@ from typing import Any
 from qdsweep.host.clock import AWAKE
 from qdsweep.metrics import COMPILE, DRAWN, drawn_of, measures
 from qdsweep.ornaments import ornament
-from qdsweep.records.metrics import column_of, read_lines
+from qdsweep.records.metrics import read_lines, unit_column
 from qdsweep.text import duration
 
 log = logging.getLogger("qdsweep")
@@ -66,7 +66,7 @@ class Progress:
         best_ever: bool = False,
     ) -> None:
         ((unit, self.total),) = budget.items()
-        self._column = column_of(unit)
+        self._column = unit_column(unit)
         self._metrics = metrics
         self._shown = drawn_of(measures(best_ever=best_ever))
         self._started = self._logged = self._plotted = AWAKE.now()

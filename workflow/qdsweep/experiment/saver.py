@@ -20,7 +20,7 @@ from qdsweep.records.metrics import Metrics
 log = logging.getLogger("qdsweep")
 
 # Time to close the workers and write the last files, in addition to three saves and training [s].
-WALL_TIME_MARGIN = 5.0
+_WALL_TIME_MARGIN = 5.0
 # The log reports an interval between two saves that is longer than this [s].
 LOGGED_INTERVAL = 60.0
 
@@ -76,7 +76,7 @@ class Saver:
             "domain": describe_domain(self.domain),
         }
         files, fingerprint = self.attempt.run.state, self.attempt.identity.fingerprint
-        self.path = reload.save(state, files, fingerprint, self.versions, header)
+        self.path = reload.save_state(state, files, fingerprint, self.versions, header)
         self._saved_at = AWAKE.now()
         self._seconds = time.perf_counter() - start
         self.record["save"] = round(self._seconds, 2)
@@ -85,7 +85,7 @@ class Saver:
     def watch_wall_time(self) -> None:
         """Stops the run in time for one more save, from the cost of the last one and training."""
         if self.attempt.wall_time is not None:
-            margin = WALL_TIME_MARGIN + 3 * self._seconds + self.stop.longest_delay
+            margin = _WALL_TIME_MARGIN + 3 * self._seconds + self.stop.longest_delay
             self.stop.before(partial(self.attempt.wall_time.end, margin))
 
     def _interval(self) -> float:

@@ -56,7 +56,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     from qdsweep.experiment import ranks
 
     if process.RANKS in os.environ:
-        return ranks.work(cluster, out, main)
+        return ranks.work_as_rank(cluster, out, main)
     try:
         put_back(RunDir(out))  # before the ranks use state/
         return ranks.start_ranks(cluster, out)

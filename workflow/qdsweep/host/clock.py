@@ -8,9 +8,9 @@ import threading
 import time
 
 # The interval of looks while a run is computed [s].
-LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.5
 # A gap with a larger share of CPU time is one long computation, which lets no other thread look.
-BUSY = 0.25
+_IDLE_BELOW = 0.25
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
         interval: The usual interval of looks [s].
     """
 
-    def __init__(self, interval: float = LOOK_SECONDS) -> None:
+    def __init__(self, interval: float = _LOOK_SECONDS) -> None:
         self._interval = interval
         self._suspended = 0.0
         self._is_watched = False
@@ -41,7 +41,7 @@ class Clock:
             now = time.monotonic(), time.process_time()
             before, self._seen = self._seen, now
             gap, used = now[0] - before[0], now[1] - before[1]
-            if gap > 2 * self._interval and used < BUSY * gap:
+            if gap > 2 * self._interval and used < _IDLE_BELOW * gap:
                 self._suspended += gap - self._interval
         return self._suspended
 

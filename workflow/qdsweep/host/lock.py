@@ -100,7 +100,7 @@ def lives(owner: dict[str, Any]) -> bool | None:
     return None
 
 
-class Watch:
+class FileWatch:
     """Measures how long files have not changed.
 
     A process that was suspended has not looked. So of the time between two looks, at most half of
@@ -207,7 +207,7 @@ class Lock:
         self,
         path: Path,
         wait: float = WAIT_SECONDS,
-        watch: Watch | None = None,
+        watch: FileWatch | None = None,
         terminal: TextIO | None = None,
     ) -> None:
         self.path = path
@@ -215,7 +215,7 @@ class Lock:
         self._file: int | None = None
         self._content = b""
         self._done = threading.Event()
-        self._watch = watch or Watch()
+        self._watch = watch or FileWatch()
         self._ask_at = 0.0
         self._is_moved = False  # the last owner was on another node
         self._terminal = terminal
@@ -415,7 +415,7 @@ def may_be_alive(path: Path) -> bool:
 
 def held(paths: Iterable[Path]) -> set[Path]:
     """Returns the locks whose owners live; it waits for heartbeats where only they show it."""
-    watch = Watch()
+    watch = FileWatch()
     silent = {path: watch.silent(path) for path in paths if may_be_alive(path)}
     known = {path for path in silent if _is_locked(path) or lives(read_owner(path) or {})}
     for path in silent.keys() - known:

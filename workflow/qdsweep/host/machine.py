@@ -211,7 +211,7 @@ def _memory() -> int:
 
 
 # From this many processes per core on, they wait for one another.
-BUSY = 1.25
+BUSY_LOAD = 1.25
 
 
 class Load:

@@ -178,7 +178,7 @@ def answer(check: Callable[[str], str]) -> int:
     return 0
 
 
-VARIABLE = "QDSWEEP_HOST"
+HOST_VARIABLE = "QDSWEEP_HOST"
 # MPI starts processes of the mpi engine with this variable: the number of ranks that must exist.
 RANKS = "QDSWEEP_RANKS"
 
@@ -191,7 +191,7 @@ def host_facts() -> dict[str, Any]:
     process that starts the workers, if they are on several nodes; `key`: the file of the user's
     own key.
     """
-    return dict(json.loads(os.environ.get(VARIABLE, "{}")))
+    return dict(json.loads(os.environ.get(HOST_VARIABLE, "{}")))
 
 
 def image() -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.process import host_facts
 
-SECONDS = 30
+_SECONDS = 30
 # States of a job of which no part runs any more; a job that will restart is PENDING.
 ENDED = (
     *("PENDING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
@@ -82,11 +82,11 @@ def objection(options: list[str]) -> tuple[str, bool]:
     """
     words = ["sbatch", "--test-only", *options, "--wrap", "true"]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS)
     except OSError as error:
         return f"{error}: is this a node that can submit jobs?", True
     except subprocess.TimeoutExpired:
-        return f"no answer for {SECONDS} s", False
+        return f"no answer for {_SECONDS} s", False
     lines = done.stderr.strip().splitlines()
     if done.returncode == 0 or not lines:
         return "", False
@@ -135,7 +135,7 @@ def _ask(*words: str) -> str:
         return str(from_host[question])
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, errors="replace", timeout=SECONDS
+            words, capture_output=True, text=True, errors="replace", timeout=_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -19,12 +19,12 @@ from qdsweep.planning.internals import (
     failed_jobs,
     format_jobs,
     handlers_of_terminal,
+    is_another_attempt,
     is_at_end,
     is_noise,
-    is_repeated,
     is_usual_output,
 )
-from qdsweep.records.progress import Standing, outlook
+from qdsweep.records.progress import Standing, totals
 from qdsweep.records.status import last_lines
 from qdsweep.text import duration, plural
 
@@ -89,7 +89,7 @@ def _stamped(text: str) -> str:
     return f"[{time.strftime('%H:%M:%S')}] {text}"
 
 
-class Progress:
+class ProgressLines:
     """Lines such as `3 of 30 runs done, 8 running; 24 % of all evaluations, 3,410 a second`.
 
     Args:
@@ -125,7 +125,7 @@ class Progress:
             return _stamped(self._summary(standings, begin, failed))
 
     def _summary(self, standings: Collection[Standing], now: float, failed: int) -> str:
-        sums = outlook(standings)
+        sums = totals(standings)
         begin, before = self._begun
         speed = (sum(run.evaluations for run in standings) - before) / (now - begin)
         share = sum(min(run.done / run.run.budget, 1) for run in standings if run.run.budget)
@@ -145,7 +145,7 @@ def _follows_runs(record: logging.LogRecord) -> bool:
     return str(record.__dict__["rule_name"]).endswith("aggregate")
 
 
-def tidy(workflow: Any, progress: Progress | None) -> None:
+def tidy(workflow: Any, progress: ProgressLines | None) -> None:
     """Changes what Snakemake prints on the terminal; its log file has all.
 
     Args:
@@ -164,7 +164,7 @@ def tidy(workflow: Any, progress: Progress | None) -> None:
             show_progress(after=_OFTEN)
         if event == LogEvent.JOB_INFO and _follows_runs(record):
             show_progress(after=0)
-        if is_repeated(text):
+        if is_another_attempt(text):
             return False
         if record.levelno >= logging.WARNING:
             return True

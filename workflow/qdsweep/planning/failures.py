@@ -87,7 +87,7 @@ def _has_failed(run: RunDir, since: float) -> bool:
         return False
 
 
-def report(workflow: Any, files: Iterable[str]) -> None:
+def report_failures(workflow: Any, files: Iterable[str]) -> None:
     """Prints the failed jobs, or that the user has stopped the start.
 
     It prints nothing where only rules of the user failed: Snakemake has printed their errors.

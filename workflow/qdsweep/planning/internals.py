@@ -62,7 +62,7 @@ _FEW = "the records of tables name every run"
 _SETTINGS = "snakemake.settings.types"
 
 
-class Name(NamedTuple):
+class InsideName(NamedTuple):
     """A name inside Snakemake.
 
     Attributes:
@@ -79,46 +79,50 @@ class Name(NamedTuple):
         return self.place.removeprefix("snakemake.").replace(":", ".")
 
 
-def _names(module: str, owner: str, names: str) -> Iterator[Name]:
+def _names(module: str, owner: str, names: str) -> Iterator[InsideName]:
     for name in names.split():
-        yield Name(f"{module}:{owner}.{name}")
+        yield InsideName(f"{module}:{owner}.{name}")
 
 
 NAMES = (
     # share_outputs
-    Name("snakemake.jobs:Job.remove_existing_output", "async (self)"),
-    Name("snakemake.jobs:Job.check_protected_output", "async (self)"),
-    Name("snakemake.jobs:Job.postprocess", "async (self, check_output_mtime, ...)"),
-    Name("snakemake.jobs:Job.cleanup", "async (self, skip_outputs)"),
+    InsideName("snakemake.jobs:Job.remove_existing_output", "async (self)"),
+    InsideName("snakemake.jobs:Job.check_protected_output", "async (self)"),
+    InsideName("snakemake.jobs:Job.postprocess", "async (self, check_output_mtime, ...)"),
+    InsideName("snakemake.jobs:Job.cleanup", "async (self, skip_outputs)"),
     # limit_attempts
-    Name("snakemake.jobs:Job.restart_times", "property"),
+    InsideName("snakemake.jobs:Job.restart_times", "property"),
     # record_few_inputs
-    Name("snakemake.persistence:PersistenceBase.finished", "async (self, job)", _FEW),
-    Name("snakemake.persistence:PersistenceBase._input_changed", "(self, job, file)", _FEW),
-    Name("snakemake.persistence:PersistenceBase.input", "(self, path)", _FEW),
-    Name("snakemake.persistence:PersistenceBase._input.cache_clear", "", _FEW),
+    InsideName("snakemake.persistence:PersistenceBase.finished", "async (self, job)", _FEW),
+    InsideName("snakemake.persistence:PersistenceBase._input_changed", "(self, job, file)", _FEW),
+    InsideName("snakemake.persistence:PersistenceBase.input", "(self, path)", _FEW),
+    InsideName("snakemake.persistence:PersistenceBase._input.cache_clear", "", _FEW),
     # inspect_once
-    Name("snakemake.rules:get_function_params", "(func)", _ONCE),
-    Name("snakemake.common:get_function_params", "(func)", _ONCE),
+    InsideName("snakemake.rules:get_function_params", "(func)", _ONCE),
+    InsideName("snakemake.common:get_function_params", "(func)", _ONCE),
     # change_executor
-    Name("snakemake.workflow:Workflow.execute", "(self, executor_plugin, executor_settings, ...)"),
-    Name("snakemake.workflow:Workflow._executor_plugin"),
+    InsideName(
+        "snakemake.workflow:Workflow.execute", "(self, executor_plugin, executor_settings, ...)"
+    ),
+    InsideName("snakemake.workflow:Workflow._executor_plugin"),
     *_names("snakemake.rules", "Rule", "resources name shellcmd"),
     # call
     *(
-        Name(f"snakemake.workflow:Workflow.on{event}", "(self, func)")
+        InsideName(f"snakemake.workflow:Workflow.on{event}", "(self, func)")
         for event in ("start", "success", "error")
     ),
     *_names("snakemake.workflow", "Workflow", "_onstart _onsuccess _onerror"),
     # forget_jobs
-    Name("snakemake.persistence.file:FilePersistence._record_path", "(self, subject, id)"),
+    InsideName("snakemake.persistence.file:FilePersistence._record_path", "(self, subject, id)"),
     # The terminal.
-    Name("snakemake.logging:logger"),
-    Name("snakemake.logging:ColorizingTextHandler"),
-    Name("snakemake.logging:format_wildcards", "(dict_like, ...)"),
-    Name("snakemake.logging:DefaultFormatter.__init__", "(self, quiet, show_failed_logs, ...)"),
-    Name("snakemake.logging:DefaultFormatter.format_job_info", "(self, msg)"),
-    Name("snakemake.logging:DefaultFormatter.format_job_error", "(self, msg)"),
+    InsideName("snakemake.logging:logger"),
+    InsideName("snakemake.logging:ColorizingTextHandler"),
+    InsideName("snakemake.logging:format_wildcards", "(dict_like, ...)"),
+    InsideName(
+        "snakemake.logging:DefaultFormatter.__init__", "(self, quiet, show_failed_logs, ...)"
+    ),
+    InsideName("snakemake.logging:DefaultFormatter.format_job_info", "(self, msg)"),
+    InsideName("snakemake.logging:DefaultFormatter.format_job_error", "(self, msg)"),
     *_names(
         _SETTINGS,
         "OutputSettings",
@@ -133,10 +137,10 @@ NAMES = (
         " remote_exec executor_plugin touch rules scheduler dag workdir_init current_basedir"
         " sourcecache",
     ),
-    Name("snakemake.sourcecache:SourceCache.open", "(self, source_file, ...)"),
-    Name("snakemake.common.configfile:load_configfile", "(configpath)"),
-    Name("snakemake.modules:WorkflowModifier.is_main_snakefile", "(self)"),
-    Name("snakemake.modules:WorkflowModifier.modify_path", "(self, path, ...)"),
+    InsideName("snakemake.sourcecache:SourceCache.open", "(self, source_file, ...)"),
+    InsideName("snakemake.common.configfile:load_configfile", "(configpath)"),
+    InsideName("snakemake.modules:WorkflowModifier.is_main_snakefile", "(self)"),
+    InsideName("snakemake.modules:WorkflowModifier.modify_path", "(self, path, ...)"),
     *_names("snakemake.modules", "WorkflowModifier", "namespace skip_configfile"),
     *_names(_SETTINGS, "ConfigSettings", "config_args overwrite_config"),
     *_names(_SETTINGS, "ResourceSettings", "default_resources"),
@@ -147,11 +151,11 @@ NAMES = (
         "targets target_jobs batch forceall forcetargets forcerun until omit_from allowed_rules"
         " rerun_triggers",
     ),
-    Name("snakemake.dag:DAG.forcefiles"),
-    Name("snakemake.dag:DAG.needrun_jobs", "(self, ...)"),
-    Name("snakemake.scheduling.job_scheduler:JobScheduler.failed"),
+    InsideName("snakemake.dag:DAG.forcefiles"),
+    InsideName("snakemake.dag:DAG.needrun_jobs", "(self, ...)"),
+    InsideName("snakemake.scheduling.job_scheduler:JobScheduler.failed"),
     *_names("snakemake.jobs", "Job", "rule wildcards_dict shellcmd log params resources input"),
-    Name("snakemake.jobs:GroupJob.jobs"),
+    InsideName("snakemake.jobs:GroupJob.jobs"),
 )
 
 
@@ -183,7 +187,7 @@ def check() -> str:
     )
 
 
-def _is_found(name: Name) -> bool:
+def _is_found(name: InsideName) -> bool:
     module, _, path = name.place.partition(":")
     *owners, last = path.split(".")
     try:
@@ -492,7 +496,7 @@ def configs(workflow: Any) -> Configs:
     return Configs(list(settings.config_args or ()), settings.overwrite_config, chosen, files)
 
 
-def read_config(file: Path) -> dict[str, Any]:
+def read_configfile(file: Path) -> dict[str, Any]:
     """Reads a config file as Snakemake does."""
     from snakemake.common.configfile import load_configfile
 
@@ -641,7 +645,7 @@ def forget_jobs(folder: Path, names: Iterable[str]) -> None:
                 (clone / ".snakemake" / kind / key).unlink()
 
 
-def is_repeated(text: str) -> bool:
+def is_another_attempt(text: str) -> bool:
     """Returns whether a line of Snakemake repeats what a line of the workflow contains."""
     failed = text.startswith(_COMMAND_FAILED) and COMMAND in text
     return failed or text.startswith(_EXISTING)

@@ -22,7 +22,7 @@ from snakemake_interface_executor_plugins.settings import SharedFSUsage
 from qdsweep.config.files import HOME, find_config, read_yaml
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning import internals
-from qdsweep.planning.failures import report, stop_useless_attempts
+from qdsweep.planning.failures import report_failures, stop_useless_attempts
 from qdsweep.planning.request import Given
 from qdsweep.planning.slurm_jobs import REQUESTED
 from qdsweep.records.paths import Results, RunDir, SweepDir
@@ -72,7 +72,7 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
     files = [file for file in known.files if file not in known.chosen] + known.chosen
     read: dict[str, Any] = {}
     for file in files:
-        read |= internals.read_config(file)
+        read |= internals.read_configfile(file)
     read |= {key: config[key] for key in (entry.partition("=")[0] for entry in typed)}
     if read == config:
         return Given(config, typed, files, where)
@@ -287,7 +287,7 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
         if internals.is_main(workflow):
             stop_useless_attempts()
             internals.call(
-                workflow, "onerror", lambda own: (own, functools.partial(report, workflow))
+                workflow, "onerror", lambda own: (own, functools.partial(report_failures, workflow))
             )
     starts = workflow.qdsweep_starts
     other, _ = starts.get(results.path, (name, None))

@@ -30,7 +30,7 @@ from qdsweep.sweep.runs import Row, Sweep, by_setting
 from qdsweep.text import duration, plural
 
 
-class Change(NamedTuple):
+class CodeChange(NamedTuple):
     """The reason why a run that was computed before has not started now.
 
     Attributes:
@@ -43,7 +43,9 @@ class Change(NamedTuple):
     kept: Path | None
 
 
-def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -> dict[str, Change]:
+def find_changes(
+    name: str, sweep: Sweep, confirming: Sweep, results: Results
+) -> dict[str, CodeChange]:
     """Returns the runs that were computed with other code of the user.
 
     Args:
@@ -63,11 +65,11 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
             continue
         kept = replaced(experiment, results, code)
         if kept is not None:
-            changes[run] = Change(_files(targets, kept), kept)
+            changes[run] = CodeChange(_files(targets, kept), kept)
             continue
         before = _before(name, sweep, results) if before is None else before
         if run in before and _was_computed(before[run], experiment, results):
-            changes[run] = Change(_files(targets, None), None)
+            changes[run] = CodeChange(_files(targets, None), None)
     return changes
 
 
@@ -154,7 +156,7 @@ def outlook(
     sweep: Sweep,
     confirming: Sweep,
     standings: Collection[Standing],
-    changes: Mapping[str, Change],
+    changes: Mapping[str, CodeChange],
     results: Results,
 ) -> Iterator[str]:
     """Counts runs, evaluations and core time, and names the runs that another process computes.
@@ -301,7 +303,7 @@ def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
         )
 
 
-def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> Iterator[str]:
+def _changes(changes: Mapping[str, CodeChange], runs: Mapping[str, Experiment]) -> Iterator[str]:
     """Yields one line per change of the user's code: its cost, and how to undo it."""
     for files, kept in dict.fromkeys(changes.values()):
         ids = [run for run, change in changes.items() if change == (files, kept)]
@@ -381,7 +383,7 @@ def forecast(
     plan: Plan,
     standings: Collection[Standing],
     runs: Mapping[str, Experiment],
-    changes: Mapping[str, Change],
+    changes: Mapping[str, CodeChange],
 ) -> Iterator[Forecast]:
     """Yields the forecast of each row of a sweep, and then of each run that confirms it.
 
@@ -411,7 +413,7 @@ def forecast(
         yield Forecast(label, state, *used, evaluations, least, seconds, action)
 
 
-def _action(now: Standing, changes: Mapping[str, Change]) -> str:
+def _action(now: Standing, changes: Mapping[str, CodeChange]) -> str:
     if now.state == "finished":
         return "nothing: has reached its budget"
     if now.state == "running":

@@ -25,7 +25,7 @@ from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.runs import Sweep, table_of_runs
 
 # With one of these drawn, iterations do not measure work.
-BATCHES = ("batch_size", "num_emitters")
+_BATCHES = ("batch_size", "num_emitters")
 
 NO_RUNS = Sweep((), (), {})
 """A sweep without runs."""
@@ -68,7 +68,7 @@ def _check_samples(settings: SweepFile, sweep: Sweep, results: Results) -> None:
     search = settings.search
     if search is None or SAMPLE not in sweep.columns:
         return
-    drawn = [name for name in sweep.columns if name.split(".")[-1] in BATCHES]
+    drawn = [name for name in sweep.columns if name.split(".")[-1] in _BATCHES]
     for name in drawn if any(run.iterations for run in sweep.runs.values()) else ():
         if sweep.columns.index(name) > sweep.columns.index(SAMPLE):
             if search.pbt is not None:  # which needs a budget in iterations

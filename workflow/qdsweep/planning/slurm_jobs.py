@@ -17,7 +17,7 @@ from functools import cached_property
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import DEAD_SECONDS, Watch, read_owner
+from qdsweep.host.lock import DEAD_SECONDS, FileWatch, read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
 from qdsweep.planning.internals import joined, wildcards_of
 from qdsweep.records.paths import Results, RunDir
@@ -30,7 +30,7 @@ REQUESTED = (
     *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres", "tasks_per_gpu"),
     "slurm_extra",
 )
-PAUSE_SECONDS = 10.0
+_PAUSE_SECONDS = 10.0
 # How long a job that was started again may take until its main process has the lock: two starts of
 # Snakemake, perhaps of an image, on a busy file system.
 START_SECONDS = 600.0
@@ -158,18 +158,18 @@ def requeue_lost(runs: Iterable[str], results: Results) -> None:
         results: The folder results/.
     """
     folders = [results.run(run) for run in runs]
-    watch = Watch()
+    watch = FileWatch()
 
     def look() -> None:
         while True:
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
             for run in folders:
                 _check(run, watch)
 
     threading.Thread(target=look, daemon=True).start()
 
 
-def _check(run: RunDir, watch: Watch) -> None:
+def _check(run: RunDir, watch: FileWatch) -> None:
     lock = run.state.lock
     silent = watch.silent(lock)
     owner = read_owner(lock) or {}

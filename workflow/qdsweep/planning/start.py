@@ -10,9 +10,9 @@ from qdsweep.config.sweep import REST, shard_parts
 from qdsweep.files import signature
 from qdsweep.host.lock import is_alive
 from qdsweep.planning.checks import check_effects, check_fit, check_sweep, require_folders
-from qdsweep.planning.console import Progress
+from qdsweep.planning.console import ProgressLines
 from qdsweep.planning.outlook import (
-    Change,
+    CodeChange,
     Forecast,
     confirm_line,
     find_changes,
@@ -221,9 +221,9 @@ class Start:
             return *places_left(self.folder, self.search.levels), "place"
         return len(self.found.unfinished), len(self.runs), "run"
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> ProgressLines | None:
         """Returns the progress of the runs from now on; None for a search."""
-        return None if self.search is not None else Progress(self._look, self._standings)
+        return None if self.search is not None else ProgressLines(self._look, self._standings)
 
     def republished(self, runs: Sequence[str]) -> str:
         """Returns a line about jobs of finished runs, such as those of `--forceall`; or nothing.
@@ -371,5 +371,5 @@ class Start:
         return read_standings(self.folder, self._plan, self.found.finished)
 
     @cached_property
-    def _changes(self) -> dict[str, Change]:
+    def _changes(self) -> dict[str, CodeChange]:
         return find_changes(self.settings.name, self.sweep, self.confirming, self.results)

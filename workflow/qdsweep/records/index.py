@@ -16,9 +16,9 @@ from qdsweep.files import atomic, read_arrays, signature
 if TYPE_CHECKING:
     import numpy as np
 
-Entry = TypeVar("Entry")
+_Entry = TypeVar("_Entry")
 Key = list[Any]  # JSON
-Keyed = dict[str, tuple[Key, Entry]]
+Keyed = dict[str, tuple[Key, _Entry]]
 
 
 def signatures(*paths: str | Path) -> list[int]:
@@ -27,7 +27,7 @@ def signatures(*paths: str | Path) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Index(Generic[Entry]):
+class Index(Generic[_Entry]):
     """A file with an entry for each run: JSON, and numbers; never a pickle.
 
     Attributes:
@@ -40,15 +40,15 @@ class Index(Generic[Entry]):
 
     path: Path
     form: list[Any]
-    dump: Callable[[Entry], Any]
-    load: Callable[[Any, Callable[[int], "np.ndarray"]], Entry]
+    dump: Callable[[_Entry], Any]
+    load: Callable[[Any, Callable[[int], "np.ndarray"]], _Entry]
 
     def update(
         self,
         runs: Iterable[str],
         key_of: Callable[[str], Key | None],
-        read: Callable[[list[str]], Iterable[Entry | None]],
-    ) -> dict[str, Entry]:
+        read: Callable[[list[str]], Iterable[_Entry | None]],
+    ) -> dict[str, _Entry]:
         """Returns the entry of each run; a run whose key has changed is read again.
 
         Args:
@@ -60,7 +60,7 @@ class Index(Generic[Entry]):
         keys = {run: key for run in runs if (key := key_of(run)) is not None}
         changed = [run for run, key in keys.items() if run not in before or before[run][0] != key]
         fresh = dict(zip(changed, read(changed), strict=True))
-        now: Keyed[Entry] = {}
+        now: Keyed[_Entry] = {}
         for run, key in keys.items():
             if run not in fresh:
                 now[run] = before[run]
@@ -70,7 +70,7 @@ class Index(Generic[Entry]):
             self._write(now)
         return {run: entry for run, (_, entry) in now.items()}
 
-    def _read(self) -> Keyed[Entry]:
+    def _read(self) -> Keyed[_Entry]:
         start = 0
 
         def take(length: int) -> "np.ndarray":
@@ -90,7 +90,7 @@ class Index(Generic[Entry]):
         except Exception:  # the file is missing or damaged
             return {}
 
-    def _write(self, runs: Keyed[Entry]) -> None:
+    def _write(self, runs: Keyed[_Entry]) -> None:
         import numpy as np
 
         arrays = [np.empty(0)]

@@ -27,7 +27,7 @@ def named_runs(results: Results, names: Iterable[str]) -> tuple[list[str], list[
     Raises:
         BadInput: There is no such run or sweep, or a process computes one of the runs.
     """
-    sweeps = {sweep.name: runs_of(sweep) for sweep in results.known_sweeps()}
+    sweeps = {sweep.name: runs_named(sweep) for sweep in results.known_sweeps()}
     known = [run.name for run in results.known_runs()]
     chosen: set[str] = set()
     shared: list[str] = []
@@ -65,14 +65,14 @@ def orphans(results: Results) -> Iterator[Path]:
     Raises:
         BadInput: A plan, confirm.json or a decision of a search is damaged: its runs are unknown.
     """
-    wanted = set().union(*map(runs_of, results.known_sweeps()))
+    wanted = set().union(*map(runs_named, results.known_sweeps()))
     runs = [run for run in results.known_runs() if run.name not in wanted]
     runs = [run for run in runs if not is_imported(run.name)]
     computed = held(run.state.lock for run in runs)
     yield from (run.path for run in runs if run.state.lock not in computed)
 
 
-def runs_of(sweep: SweepDir) -> set[str]:
+def runs_named(sweep: SweepDir) -> set[str]:
     """Returns the runs that a sweep refers to, with those of its search and confirmation."""
     plan = read_plan(sweep)
     runs = {row.run for row in plan.rows} | chosen_runs(sweep, plan.levels)

@@ -42,7 +42,7 @@ COLUMNS = (
 )
 
 
-def column_of(unit: str) -> str:
+def unit_column(unit: str) -> str:
     """Returns the column that counts a budget's unit."""
     return "iteration" if unit == "iterations" else unit
 

@@ -51,7 +51,7 @@ _ROWS = TypeAdapter(list[RowData])
 
 
 @dataclass(frozen=True)
-class Row:
+class PlannedRow:
     """One row of a sweep.
 
     Attributes:
@@ -140,7 +140,7 @@ class Plan:
     sweep: str
     columns: list[str]
     group_columns: list[str]
-    rows: list[Row]
+    rows: list[PlannedRow]
     figures: Figures = field(default_factory=Figures)
     reevaluate: Reevaluate | None = None
     rollouts: Rollouts | None = None
@@ -187,7 +187,7 @@ class Plan:
         own_labels = iter(group_labels(columns, own_values, experiment))
         labels = [row["imported"] if "imported" in row else next(own_labels) for row in planned]
         rows = [
-            Row(
+            PlannedRow(
                 values=texts,
                 run=row["id"],
                 iterations=row.get("iterations"),
@@ -256,7 +256,7 @@ class Plan:
         return labels_of(self.figures, self.titles)
 
     @property
-    def computed(self) -> list[Row]:
+    def computed(self) -> list[PlannedRow]:
         """The rows of its own runs, which are computed here."""
         return [row for row in self.rows if not row.imported]
 
@@ -271,7 +271,7 @@ class Plan:
             return {}
         return {group: name.label for group, name in names.items() if "$" not in name.label}
 
-    def label(self, row: Row) -> str:
+    def label(self, row: PlannedRow) -> str:
         """Returns the swept values for a reader: group and seed."""
         return _label(self._labels.get(row.group, row.group), row.values.get("seed", ""))
 
@@ -281,9 +281,9 @@ class Plan:
         return {row.group for row in self.rows if row.imported}
 
     @property
-    def groups(self) -> dict[str, list[Row]]:
+    def groups(self) -> dict[str, list[PlannedRow]]:
         """The rows of each group, in the order of the sweep."""
-        groups: dict[str, list[Row]] = {}
+        groups: dict[str, list[PlannedRow]] = {}
         for row in self.rows:
             groups.setdefault(row.group, []).append(row)
         return groups

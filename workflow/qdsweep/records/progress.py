@@ -314,7 +314,7 @@ def _likes(run: PlannedRun) -> list[tuple[str, ...]]:
     return [(run.unit, "group", run.group), (run.unit, "kind", kind), (run.unit,)]
 
 
-def outlook(standings: Collection[Standing]) -> Outlook:
+def totals(standings: Collection[Standing]) -> Outlook:
     """Sums a sweep up."""
     left = core_seconds_left(standings)
     live = [now for now in standings if now.state == "running"]

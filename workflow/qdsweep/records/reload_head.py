@@ -72,7 +72,7 @@ def require_adopted(files: StateDir) -> None:
         BadInput: Another user may have written it, or does not let this user read it.
     """
     for path in files.reloads()[:1]:
-        with readable(path), contextlib.suppress(ValueError), path.open("rb") as file:
+        with refusing_unreadable(path), contextlib.suppress(ValueError), path.open("rb") as file:
             if is_kept_alone(file.fileno(), path.parent):
                 return
             _, checksum, digest = read_head(file)
@@ -81,7 +81,7 @@ def require_adopted(files: StateDir) -> None:
 
 
 @contextlib.contextmanager
-def readable(path: Path) -> Iterator[None]:
+def refusing_unreadable(path: Path) -> Iterator[None]:
     """Refuses a file that this user may not read. It is not damaged, so no run may skip it."""
     try:
         yield

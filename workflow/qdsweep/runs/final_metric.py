@@ -3,7 +3,7 @@
 from typing import Any
 
 from qdsweep.config.plugin import load_function
-from qdsweep.experiment.own_metrics import ReadOnly, finite, of_column
+from qdsweep.experiment.own_metrics import ReadOnly, finite_value, of_column
 from qdsweep.metrics import Metric
 from qdsweep.runs.load import Run
 
@@ -39,4 +39,4 @@ def measure_archive(run: Run, metric: Metric) -> float | None:
         result = load_function(metric.function)(ReadOnly(run.archive), evaluation)
     except (Exception, SystemExit):
         return None
-    return None if evaluation.is_asked else finite(of_column(metric.name, result))
+    return None if evaluation.is_asked else finite_value(of_column(metric.name, result))

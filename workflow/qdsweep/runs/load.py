@@ -85,10 +85,10 @@ def evaluate_again(
     """
     if worker is None:
         return evaluate_safely(domain, batch, 0, _scored(experiment)).evaluation
-    from qdsweep.engines.children import pack, unpack
+    from qdsweep.engines.children import pack_part, unpack
 
     try:
-        result = unpack(worker.ask(pack(batch, 0))).result
+        result = unpack(worker.ask(pack_part(batch, 0))).result
     except WorkerLost:
         raise QdsweepError(
             "the process that evaluates has died. Usual causes: out of memory, a crash"

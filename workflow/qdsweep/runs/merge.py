@@ -58,7 +58,7 @@ _UNFINISHED = ("running", "stopped", "failed")
 Forget = Callable[[Path, Iterable[str]], None]
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What became of a run.
 
     Attributes:
@@ -98,7 +98,7 @@ def is_lacking(theirs: RunDir, ours: RunDir) -> bool:
     return there.is_further(_reached(ours.state))
 
 
-def merge_run(theirs: RunDir, ours: RunDir, forget: Forget) -> Outcome:
+def merge_run(theirs: RunDir, ours: RunDir, forget: Forget) -> RunOutcome:
     """Brings a run here, unless it is here already, and completes a merge that was killed.
 
     Args:
@@ -113,25 +113,25 @@ def merge_run(theirs: RunDir, ours: RunDir, forget: Forget) -> Outcome:
         put_back(ours)
         there, here = _reached(theirs.state), _reached(ours.state)
         if not there.iterations:
-            return Outcome(EMPTY)
+            return RunOutcome(EMPTY)
         for run in (theirs, ours):
             if is_alive(run.state.lock):
-                return Outcome(BUSY, str(busy(run.state.lock)))
+                return RunOutcome(BUSY, str(busy(run.state.lock)))
         for torn in ours.path.glob(".state.*.tmp"):  # of a killed merge
             shutil.rmtree(torn, ignore_errors=True)
         if here.iterations and (reason := _difference(theirs, ours, there, here)):
-            return Outcome(REFUSED, reason)
+            return RunOutcome(REFUSED, reason)
         if not there.is_further(here):
             if here.is_finished and not ours.reload.exists():  # a merge was killed here
                 for half in ours.path.glob(TEMPORARY):
                     half.unlink()
                 ours.publish()
-            return Outcome(KNOWN)
+            return RunOutcome(KNOWN)
         return _take(theirs, ours, there, here, forget)
     except BadInput as error:
-        return Outcome(REFUSED, str(error))
+        return RunOutcome(REFUSED, str(error))
     except Locked as error:
-        return Outcome(BUSY, str(error))
+        return RunOutcome(BUSY, str(error))
 
 
 def _status(state: StateDir) -> Status:
@@ -156,7 +156,9 @@ def _reached(state: StateDir) -> Reached:
     return Reached(next((int(text) for text in numbers if text.isdecimal()), 0), is_finished)
 
 
-def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached, forget: Forget) -> Outcome:
+def _take(
+    theirs: RunDir, ours: RunDir, there: Reached, here: Reached, forget: Forget
+) -> RunOutcome:
     is_new = not ours.state.path.exists()
     ours.path.mkdir(parents=True, exist_ok=True)
     fresh = StateDir(temporary_name(ours.state.path))
@@ -165,7 +167,7 @@ def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached, forget: F
         # The jobs that read a replaced archive compare times, and a link keeps that of its file.
         _copy(theirs.state, fresh, links=not here.is_finished)
         if wrong := [*_problems(fresh, theirs)]:
-            return Outcome(REFUSED, "; ".join(wrong))
+            return RunOutcome(REFUSED, "; ".join(wrong))
         if is_new:
             forget(ours.path, _published(ours))
             try:
@@ -191,9 +193,9 @@ def _take(theirs: RunDir, ours: RunDir, there: Reached, here: Reached, forget: F
         with suppress(OSError):
             ours.path.rmdir()  # only if it is empty
     if not there.is_finished:
-        return Outcome(RESUMABLE)
+        return RunOutcome(RESUMABLE)
     ours.publish()
-    return Outcome(FINISHED)
+    return RunOutcome(FINISHED)
 
 
 def _copy(source: StateDir, target: StateDir, *, links: bool) -> None:

@@ -30,7 +30,7 @@ from qdsweep.errors import STOPPED, BadInput, QdsweepError
 from qdsweep.files import read_json_if_whole, write_csv, write_json, write_text
 from qdsweep.host import process
 from qdsweep.host.lock import Lock
-from qdsweep.host.machine import BUSY
+from qdsweep.host.machine import BUSY_LOAD
 from qdsweep.host.process import die_with_parent
 from qdsweep.metrics import SECONDS
 from qdsweep.ornaments import ornament
@@ -169,7 +169,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def measure(study: Study) -> list[Time]:
+def measure_times(study: Study) -> list[Time]:
     """Runs the remaining measurements.
 
     Raises:
@@ -188,7 +188,7 @@ def measure(study: Study) -> list[Time]:
         print(
             f"qdsweep: {position} of {len(schedule)}: {plural(time.workers, 'worker')}, repeat "
             f"{repeat}: {time.seconds:.2f} s{' (measured before)' if known else ''}"
-            f"{', on a busy machine' if time.load > BUSY else ''}",
+            f"{', on a busy machine' if time.load > BUSY_LOAD else ''}",
             file=sys.stderr,
             flush=True,
         )
@@ -354,7 +354,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
     return Fit(float(one_worker), float(serial), error)
 
 
-NAME = "scaling"
+_NAME = "scaling"
 # Shorter times are too inaccurate [s].
 SHORTEST = 1.0
 _SECTION, _TITLE = "Time", "Scaling"
@@ -373,10 +373,10 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
     table = scaling_table(times, fit)
     recommended, advice = advise(fit, float(table["seconds"].min()), batch)
     sheet = _sheet(study, table, times[0].unit, _note(study, times, fit, fitted, advice))
-    write_text(study.out / f"{NAME}.md", as_markdown(sheet))
-    write_text(study.out / f"{NAME}.tex", as_latex(sheet))
+    write_text(study.out / f"{_NAME}.md", as_markdown(sheet))
+    write_text(study.out / f"{_NAME}.tex", as_latex(sheet))
     write_json(
-        study.out / f"{NAME}.json",
+        study.out / f"{_NAME}.json",
         {
             "id": run_id(study.experiment),
             "budget": study.experiment.budget,
@@ -400,9 +400,9 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
         figure = _figure(table, times, fit, fitted, sheet.note)
         if isinstance(figure, Omitted):
             for suffix in (".pdf", ".png", ".svg"):  # an earlier start may have left them
-                (study.out / f"{NAME}{suffix}").unlink(missing_ok=True)
-            write_csv(table, study.out / f"{NAME}.csv")
-        save_figures(study.out, [figure], NAME + "_figures")
+                (study.out / f"{_NAME}{suffix}").unlink(missing_ok=True)
+            write_csv(table, study.out / f"{_NAME}.csv")
+        save_figures(study.out, [figure], _NAME + "_figures")
     return sheet
 
 
@@ -527,10 +527,10 @@ def _sheet(study: Study, table: "pd.DataFrame", unit: str, note: str) -> Sheet:
         for row in table.to_dict("records")
     ]
     title = f"Scaling of {study.experiment.domain.name}, {study.experiment.algorithm.name}"
-    return Sheet(NAME, title, note, list(columns), 0, rows)
+    return Sheet(_NAME, title, note, list(columns), 0, rows)
 
 
-@ornament("the figure of the scaling", lambda why, *about: Omitted(NAME, _SECTION, _TITLE, why))
+@ornament("the figure of the scaling", lambda why, *about: Omitted(_NAME, _SECTION, _TITLE, why))
 def _figure(
     table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
 ) -> Drawn | Omitted:
@@ -544,7 +544,7 @@ def _figure(
     shortest = float(table["seconds"].min())
     if shortest < SHORTEST:
         why = f"{shortest:.2g} s of iterations are too short to time; measure more iterations"
-        return Omitted(NAME, _SECTION, _TITLE, why)
+        return Omitted(_NAME, _SECTION, _TITLE, why)
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.1})
     most = table["workers"].max()
@@ -586,4 +586,4 @@ def _figure(
         ax.set_xlabel("Workers")
         ax.grid(True)
     left.legend(loc="upper left")
-    return Drawn(NAME, _SECTION, _TITLE, note, figure, table)
+    return Drawn(_NAME, _SECTION, _TITLE, note, figure, table)

@@ -16,7 +16,7 @@ from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import read_json_if_whole
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.metrics import Metric
-from qdsweep.records.metrics import column_of, read_lines
+from qdsweep.records.metrics import read_lines, unit_column
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import write_configs
@@ -34,8 +34,8 @@ from qdsweep.records.sources import code_of_metrics, finder, measured_otherwise,
 from qdsweep.records.status import read_attempts, read_failure
 from qdsweep.search.levels import promote
 from qdsweep.search.pbt import decide_generation
-from qdsweep.search.plan import SEED, compose_candidate
-from qdsweep.search.tpe import Row, SeenLevels, asker, for_model, swept_sources
+from qdsweep.search.plan import SEED_COLUMN, compose_candidate
+from qdsweep.search.tpe import SeenLevels, WrittenRow, asker, for_model, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 
 
@@ -62,7 +62,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
     reason = f"tpe, from {len(model)} settings" if model else "random: too few settings for a model"
     names, seeds = [source.name for source in sources], [*plan.candidates[0]["runs"]]
 
-    def is_valid(row: Row) -> bool:
+    def is_valid(row: WrittenRow) -> bool:
         """Returns whether the values of a row, which are drawn separately, are compatible."""
         try:
             values = dict(zip(names, map(typed, row), strict=True))
@@ -76,7 +76,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
     for place, proposed in enumerate(asker(sources, plan.search.seed, is_valid)(seen, level)):
         number = level.first + place
         row = {SAMPLE: number, **proposed}
-        values = {name: row[name] for name in plan.columns if name != SEED}
+        values = {name: row[name] for name in plan.columns if name != SEED_COLUMN}
         experiments = [compose_candidate(plan.base, values, seed) for seed in seeds]
         runs = [require_own(find(experiment), results) for experiment in experiments]
         write_configs(dict(zip(runs, experiments, strict=True)), results)
@@ -246,7 +246,7 @@ def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | Non
         BadInput: metrics.csv is missing or damaged, or ends before the budget; or other code than
             the current one measured the value.
     """
-    column = column_of(unit)
+    column = unit_column(unit)
     about = read_json_if_whole(run.state.summary).get("archive", {})
     if metric.needs_cells and about.get("cells", 0) is None:  # pyribs has the mean objective here
         metric = metric.always

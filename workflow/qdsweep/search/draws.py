@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from qdsweep.config.search import Search
 from qdsweep.search.levels import samples_of
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.sweep.grammar import Draw
 
 _Item = TypeVar("_Item")
@@ -22,7 +22,7 @@ _FURTHER = (1, 2, 4, 16, 64)
 def drawn_by(search: Search) -> Draw:
     """Returns the function that draws the values of a sweep's `:::~` sources."""
 
-    def draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
+    def draw(sources: Sequence[DrawnSource]) -> list[tuple[str, ...]]:
         count = samples_of(search)
         if not search.needs_different:
             return _rows(search, sources, count)
@@ -38,14 +38,14 @@ def drawn_by(search: Search) -> Draw:
     return draw
 
 
-def _rows(search: Search, sources: Sequence[Drawn], count: int) -> list[tuple[str, ...]]:
+def _rows(search: Search, sources: Sequence[DrawnSource], count: int) -> list[tuple[str, ...]]:
     points = _points(search, [source.name for source in sources], count)
     return [
         tuple(source.value(u) for source, u in zip(sources, point, strict=True)) for point in points
     ]
 
 
-def _active(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
+def _active(sources: Sequence[DrawnSource], values: Sequence[str]) -> tuple[str, ...]:
     """Returns the values of a row, which are empty where a condition does not hold."""
     row: dict[str, str] = {}
     for source, value in zip(sources, values, strict=True):
@@ -53,7 +53,7 @@ def _active(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
     return tuple(row.values())
 
 
-def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, ...]:
+def random_row(sources: Sequence[DrawnSource], seed: int, number: int) -> tuple[str, ...]:
     """Returns the values of one random sample, which are empty where a condition does not hold."""
     row: dict[str, str] = {}
     for source in sources:

@@ -22,7 +22,7 @@ from qdsweep.records.search import Chosen, Decision, Level, Seen, ordinal, seen_
 from qdsweep.records.sources import find_run, form_in, require_own
 from qdsweep.search.draws import uniform
 from qdsweep.search.levels import ranked
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.sweep.groups import CHANGES
 from qdsweep.sweep.runs import Sweep
@@ -32,7 +32,7 @@ _TRIES = 100
 
 
 def exploit(
-    search: Search, sources: Sequence[Drawn], seen: Sequence[Seen], generation: int, at: int
+    search: Search, sources: Sequence[DrawnSource], seen: Sequence[Seen], generation: int, at: int
 ) -> Decision:
     """Returns the next generation.
 
@@ -72,13 +72,13 @@ def exploit(
     return Decision(list(seen), sorted(chosen, key=lambda member: member.place))
 
 
-def change_of(sources: Sequence[Drawn], values: Mapping[str, Any]) -> dict[str, Any]:
+def change_of(sources: Sequence[DrawnSource], values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the new values of a member, by swept parameter."""
     return {source.name: values[source.name] for source in sources}
 
 
 def _explored(
-    search: Search, sources: Sequence[Drawn], values: Mapping[str, Any], stream: str
+    search: Search, sources: Sequence[DrawnSource], values: Mapping[str, Any], stream: str
 ) -> dict[str, Any]:
     """Returns values near those of a donor, or new draws."""
     assert search.pbt is not None
@@ -96,12 +96,12 @@ def _explored(
     return explored
 
 
-def _text(sources: Sequence[Drawn], values: Mapping[str, Any]) -> str:
+def _text(sources: Sequence[DrawnSource], values: Mapping[str, Any]) -> str:
     return schedule_text([(0, change_of(sources, values))])
 
 
 def _history(
-    sources: Sequence[Drawn], before: Mapping[str, Any], now: Mapping[str, Any], at: int
+    sources: Sequence[DrawnSource], before: Mapping[str, Any], now: Mapping[str, Any], at: int
 ) -> str:
     """Returns the values of a lineage, each with its iteration; `0` is the start."""
     earlier = str(before.get(CHANGES) or _text(sources, before))

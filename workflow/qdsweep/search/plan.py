@@ -48,7 +48,7 @@ from qdsweep.sweep.grammar import drawn_in
 from qdsweep.sweep.runs import Row, Sweep
 from qdsweep.text import duration, listed, plural
 
-SEED = "seed"
+SEED_COLUMN = "seed"
 
 
 class Candidate(NamedTuple):
@@ -206,7 +206,7 @@ def _groups(sweep: Sweep) -> list[_Group]:
     """Returns the rows whose values are equal except for the seed, with these values."""
     groups: dict[str, _Group] = {}
     for row in sweep.rows:
-        values = {name: value for name, value in row.values.items() if name != SEED}
+        values = {name: value for name, value in row.values.items() if name != SEED_COLUMN}
         groups.setdefault(repr(values), (values, []))[1].append(row)
     return list(groups.values())
 
@@ -219,7 +219,7 @@ def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tupl
         groups = shuffled(groups, search.seed)
     candidates: dict[str, Candidate] = {}
     for values, rows in groups:
-        runs = {value_text(row.values.get(SEED, "")): row.id for row in rows}
+        runs = {value_text(row.values.get(SEED_COLUMN, "")): row.id for row in rows}
         candidates.setdefault(next(iter(runs.values())), Candidate(values, runs))
     return tuple(candidates.values())
 
@@ -288,7 +288,7 @@ def compose_candidate(
     """
     keys = {name: value for name, value in values.items() if name != SAMPLE and value != ""}
     if seed:
-        keys[SEED] = int(seed)
+        keys[SEED_COLUMN] = int(seed)
     return compose(base, keys, source="search")
 
 

@@ -23,7 +23,7 @@ from qdsweep.config.base import typed, value_text
 from qdsweep.errors import BadInput
 from qdsweep.records.search import Level, Seen
 from qdsweep.search.draws import random_row
-from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource
 from qdsweep.sweep.grammar import drawn_in
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-Row = tuple[str, ...]
+WrittenRow = tuple[str, ...]
 """One value per source, as written, which is empty where its condition does not hold."""
 Values = Mapping[str, Any]
 SeenLevels = Sequence[tuple[Level, Sequence[Seen]]]
@@ -52,7 +52,7 @@ class Observation(NamedTuple):
         score: Its score, where larger is better; None if the candidate failed.
     """
 
-    row: Row
+    row: WrittenRow
     score: float | None
 
 
@@ -61,7 +61,7 @@ def is_score(score: float | None) -> TypeGuard[float]:
     return score is not None and math.isfinite(score)
 
 
-def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[Drawn]:
+def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[DrawnSource]:
     """Returns the swept sources without the seed. Sources that are not drawn become choices.
 
     Args:
@@ -71,14 +71,18 @@ def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[Drawn]:
     drawn = {source.name: source for source in drawn_in(sweep)}
     return [
         drawn.get(name)
-        or Drawn(name, "choice", tuple(dict.fromkeys(value_text(c[name]) for c in candidates)))
+        or DrawnSource(
+            name, "choice", tuple(dict.fromkeys(value_text(c[name]) for c in candidates))
+        )
         for name in candidates[0]
         if name not in (SAMPLE, "seed")
     ]
 
 
 def study_of(
-    sources: Sequence[Drawn], observations: Sequence[Observation], seeds: tuple[int, int] = (0, 0)
+    sources: Sequence[DrawnSource],
+    observations: Sequence[Observation],
+    seeds: tuple[int, int] = (0, 0),
 ) -> "Study":
     """Returns a study that maximises the score, where failed candidates are below all others.
 
@@ -117,7 +121,7 @@ def study_of(
     return study
 
 
-def _suggested(study: "Study", sources: Sequence[Drawn]) -> Iterator[Row]:
+def _suggested(study: "Study", sources: Sequence[DrawnSource]) -> Iterator[WrittenRow]:
     """Yields the proposals of a study. Each proposal considers the earlier ones."""
     while True:
         trial = study.ask()
@@ -133,12 +137,12 @@ def _suggested(study: "Study", sources: Sequence[Drawn]) -> Iterator[Row]:
         yield tuple(row.values())
 
 
-def _normalized(values: Sequence[str]) -> Row:
+def _normalized(values: Sequence[str]) -> WrittenRow:
     """Returns values in one spelling, such as 0.001 for `1e-3`."""
     return tuple(value_text(typed(value)) for value in values)
 
 
-def _distribution(source: Drawn) -> "BaseDistribution":
+def _distribution(source: DrawnSource) -> "BaseDistribution":
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     if source.kind == "choice":
@@ -146,18 +150,20 @@ def _distribution(source: Drawn) -> "BaseDistribution":
     return FloatDistribution(0, 1)
 
 
-def _places(source: Drawn) -> range:
+def _places(source: DrawnSource) -> range:
     return range(len(source.arguments))
 
 
-def _coordinate(source: Drawn, text: str) -> float | int:
+def _coordinate(source: DrawnSource, text: str) -> float | int:
     if source.kind == "choice":
         (value,) = _normalized([text])
         return _normalized(source.arguments).index(value)
     return min(max(source.quantile(text), 0.0), 1.0)
 
 
-def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | None = None) -> Ask:
+def asker(
+    sources: Sequence[DrawnSource], seed: int, fits: Callable[[WrittenRow], bool] | None = None
+) -> Ask:
     """Returns the function that proposes the candidates of a level.
 
     Args:
@@ -174,20 +180,22 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
         candidates = [candidate for _, of_level in seen for candidate in of_level]
         taken = {_row(sources, candidate.values) for candidate in candidates}
 
-        def is_allowed(row: Row) -> bool:
+        def is_allowed(row: WrittenRow) -> bool:
             return _normalized(row) not in taken and (fits is None or fits(row))
 
         # Parallel brackets are proposed together. Each takes its part, so they share no candidate.
         first = 1 + max(candidate.setting for candidate in candidates)
         before = level.first - first
-        proposed = propose(sources, observations, seed, first, before + level.places, is_allowed)
+        proposed = propose_samples(
+            sources, observations, seed, first, before + level.places, is_allowed
+        )
         names = [source.name for source in sources]
         return [dict(zip(names, map(typed, row), strict=True)) for row in proposed[before:]]
 
     return ask
 
 
-def for_model(sources: Sequence[Drawn], seen: SeenLevels) -> list[Seen]:
+def for_model(sources: Sequence[DrawnSource], seen: SeenLevels) -> list[Seen]:
     """Returns the candidates of the largest budget that has enough candidates for a model.
 
     A model needs three more candidates than sources (BOHB's N_min + 2), one of which has not
@@ -210,14 +218,14 @@ def for_model(sources: Sequence[Drawn], seen: SeenLevels) -> list[Seen]:
     return []
 
 
-def propose(
-    sources: Sequence[Drawn],
+def propose_samples(
+    sources: Sequence[DrawnSource],
     observations: Sequence[Observation],
     seed: int,
     first: int,
     number: int,
-    is_allowed: Callable[[Row], bool],
-) -> list[Row]:
+    is_allowed: Callable[[WrittenRow], bool],
+) -> list[WrittenRow]:
     """Returns new candidates, which depend only on the arguments.
 
     Args:
@@ -233,7 +241,7 @@ def propose(
         BadInput: There are too few candidates.
     """
     study = study_of(sources, observations, (seed, first)) if observations else None
-    rows: list[Row] = []
+    rows: list[WrittenRow] = []
     drawn = (random_row(sources, seed, candidate) for candidate in count(first))
     for new in range(first, first + number):
         model = islice(_suggested(study, sources), _ASKED) if study else ()
@@ -248,12 +256,12 @@ def propose(
     return rows
 
 
-def count_rows(sources: Sequence[Drawn], enough: int) -> int:
+def count_rows(sources: Sequence[DrawnSource], enough: int) -> int:
     """Returns the number of different rows that can be drawn, at most `enough`."""
     return sum(1 for _ in islice(_rows(sources, {}), enough))
 
 
-def _rows(sources: Sequence[Drawn], row: dict[str, str]) -> Iterator[dict[str, str]]:
+def _rows(sources: Sequence[DrawnSource], row: dict[str, str]) -> Iterator[dict[str, str]]:
     if not sources:
         yield row
         return
@@ -263,5 +271,5 @@ def _rows(sources: Sequence[Drawn], row: dict[str, str]) -> Iterator[dict[str, s
         yield from _rows(others, {**row, first.name: value})
 
 
-def _row(sources: Sequence[Drawn], values: Values) -> Row:
+def _row(sources: Sequence[DrawnSource], values: Values) -> WrittenRow:
     return tuple(value_text(values.get(source.name, "")) for source in sources)

@@ -98,7 +98,7 @@ _TINY = 2.0**-33  # the normal quantiles of 0 and 1 are infinite
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnSource:
     """A source whose values are drawn.
 
     Attributes:
@@ -211,7 +211,7 @@ def read_drawn(
     operator: Word,
     arguments: Sequence[Word],
     before: Mapping[str, Sequence[str]] | None = None,
-) -> Drawn:
+) -> DrawnSource:
     """Reads a drawn source.
 
     Args:
@@ -240,7 +240,7 @@ def read_drawn(
     if problem:
         remedy = f"Write :::~ {name.text} {_SHAPE[kind.text]}."
         fail(text, rest[0] if rest else kind, problem, remedy)
-    return Drawn(name.text, kind.text, values, condition)
+    return DrawnSource(name.text, kind.text, values, condition)
 
 
 def _problem(kind: str, values: tuple[str, ...]) -> str:

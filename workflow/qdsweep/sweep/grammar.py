@@ -50,12 +50,12 @@ from pathlib import Path
 
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
-from qdsweep.sweep.drawn import SAMPLE, Drawn, Word, fail, read_drawn, words
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource, Word, fail, read_drawn, words
 
 OPERATORS = (":::", ":::+", "::::", "::::+", ":::~")
 
 # Returns one row of values per sample, with one column per drawn source.
-Draw = Callable[[Sequence[Drawn]], list[tuple[str, ...]]]
+Draw = Callable[[Sequence[DrawnSource]], list[tuple[str, ...]]]
 
 _ALMOST_OPERATOR = re.compile(r":::.*|::[+~]*", re.DOTALL)
 _UNFIT = re.compile("[\t\n\r\0\ud800-\udfff]")
@@ -87,7 +87,7 @@ class Table:
     names: tuple[str, ...]
     rows: list[tuple[str, ...]]
     unpaired: tuple[str, ...] = ()
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[DrawnSource, ...] = ()
     files: tuple[Source, ...] = ()
     linked: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
             samples without a drawn source.
     """
     sources = parse(text, directory)
-    drawn = [source for source in sources if isinstance(source, Drawn)]
+    drawn = [source for source in sources if isinstance(source, DrawnSource)]
     if bool(drawn) != (draw is not None):
         raise BadInput(
             f"sweep: the number of samples of {drawn[0].name} is missing. Write search: "
@@ -142,7 +142,7 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
     blocks: list[list[tuple[str, ...]]] = []
     unpaired = []
     for before, source in zip([sources[0], *sources], sources, strict=False):
-        if isinstance(source, Drawn):
+        if isinstance(source, DrawnSource):
             if draw is not None and SAMPLE not in names:
                 names += [SAMPLE, *(source.name for source in drawn)]
                 blocks.append([(str(i), *values) for i, values in enumerate(draw(drawn))])
@@ -167,7 +167,7 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
     return Table(tuple(names), rows, tuple(unpaired), tuple(drawn), files, linked)
 
 
-def _conditioned(row: dict[str, str], drawn: Sequence[Drawn]) -> tuple[str, ...]:
+def _conditioned(row: dict[str, str], drawn: Sequence[DrawnSource]) -> tuple[str, ...]:
     """Returns a row without the values whose conditions do not hold."""
     for source in drawn:  # in their order, because a condition only names earlier sources
         if not source.holds(row):
@@ -184,7 +184,7 @@ def _left_out(name: str, values: Sequence[str], other: str) -> list[str]:
     ]
 
 
-def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
+def parse(text: str, directory: Path = Path()) -> list[Source | DrawnSource]:
     """Reads a sweep's sources, in their order in the text.
 
     Args:
@@ -200,7 +200,7 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
             character or nothing to link to. A file is missing, unreadable or empty. A drawn source
             has another form. The message shows the place.
     """
-    sources: list[Source | Drawn] = []
+    sources: list[Source | DrawnSource] = []
     for operator, arguments in _groups(text):
         taken = {source.name: _possible(source) for source in sources}
         if operator.text == ":::~":
@@ -209,7 +209,7 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
             sources.append(drawn)
             continue
         linked = operator.text.endswith("+")
-        if linked and sources and isinstance(sources[-1], Drawn):
+        if linked and sources and isinstance(sources[-1], DrawnSource):
             remedy = "Put it before the drawn sources, or use :::~ for it too."
             fail(text, operator, f"{operator.text} cannot link to a drawn source", remedy)
         if linked and not sources:
@@ -219,13 +219,13 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
             _check(text, place, name, values, [source.name for source in sources])
             file = place.text if operator.text.startswith("::::") else ""
             sources.append(Source(name, tuple(values), linked, file))
-    is_drawn = any(isinstance(source, Drawn) for source in sources)
+    is_drawn = any(isinstance(source, DrawnSource) for source in sources)
     if is_drawn and SAMPLE in [source.name for source in sources]:
         raise BadInput(f"sweep: {SAMPLE} is the number of a draw: no source can have this name")
     return sources
 
 
-def drawn_in(text: str) -> list[Drawn]:
+def drawn_in(text: str) -> list[DrawnSource]:
     """Returns the drawn sources of a sweep that `parse` has already read. It reads no file."""
     if ":::~" not in text:
         return []
@@ -233,7 +233,7 @@ def drawn_in(text: str) -> list[Drawn]:
     return [read_drawn(text, operator, arguments) for operator, arguments in groups]
 
 
-def _possible(source: Source | Drawn) -> tuple[str, ...]:
+def _possible(source: Source | DrawnSource) -> tuple[str, ...]:
     """Returns the possible values of a source; none if it may be any number."""
     if isinstance(source, Source):
         return source.values

@@ -16,7 +16,7 @@ from qdsweep.errors import STOPPED
 from qdsweep.host.signals import SIGNALS
 
 # The warm process's socket, set by the main Snakemake. `off`: start no warm process.
-VARIABLE = "QDSWEEP_WARM"
+WARM_VARIABLE = "QDSWEEP_WARM"
 LENGTH = struct.Struct("!I")
 
 
@@ -26,7 +26,7 @@ def run_warm(argv: list[str]) -> int | None:
     None if there is no warm process (any more): the command must then run here, and a run that
     had started resumes from its reload file.
     """
-    path = os.environ.pop(VARIABLE, "off")
+    path = os.environ.pop(WARM_VARIABLE, "off")
     if path == "off":
         return None
     _open_streams()

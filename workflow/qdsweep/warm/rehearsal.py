@@ -13,7 +13,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import import_libraries
 from qdsweep.domains.base import Actor, Domain, Evaluation
 
-ITERATIONS = 2
+_ITERATIONS = 2
 # Small sizes: numba compiles by types only. SHAPE is also that of a linear policy.
 SOLUTION_DIM = 10
 SHAPE = (2, 4)
@@ -39,7 +39,7 @@ def rehearse(experiment: Experiment) -> None:
         actor=_small(made),
     )
     algorithm = make_algorithm(experiment, domain, None)
-    for _ in range(ITERATIONS):
+    for _ in range(_ITERATIONS):
         while (candidates := algorithm.ask()) is not None:
             n = len(candidates.solutions)
             jacobian = rng.random((n, 1 + measures, SOLUTION_DIM))

@@ -32,7 +32,7 @@ from qdsweep.host.slurm import job_details
 from qdsweep.warm.client import LENGTH
 
 # How long to wait for the command of a connected client, which sends it at once [s].
-PATIENCE = 10.0
+_PATIENCE = 10.0
 # How long to wait where no more files can be opened [s].
 PAUSE = 0.1
 # Modules that the functions of stages import when they need them.
@@ -135,7 +135,7 @@ class _Server:
         client = None
         try:
             client, _ = listener.accept()
-            client.settimeout(PATIENCE)
+            client.settimeout(_PATIENCE)
             pid = self._fork(_receive(client))
         except (OSError, ValueError, TypeError):  # the client then runs its command itself
             if client is None:  # this process has too many open files: some commands end first

@@ -18,7 +18,7 @@ from pathlib import Path
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import apply_baseline, has_avx2
-from qdsweep.warm.client import VARIABLE
+from qdsweep.warm.client import WARM_VARIABLE
 
 
 def start_warm(
@@ -36,7 +36,7 @@ def start_warm(
         log: The file of its output.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
-    if len(left) == 1 or native or not has_avx2() or VARIABLE in os.environ:
+    if len(left) == 1 or native or not has_avx2() or WARM_VARIABLE in os.environ:
         return
     kinds = {_kind(experiment): experiment for experiment in left}
     data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
@@ -51,7 +51,7 @@ def start_warm(
             f"qdsweep: warning: no warm start ({folder or 'no folder'}: {error})", file=sys.stderr
         )
     else:
-        os.environ[VARIABLE] = str(folder / "warm")
+        os.environ[WARM_VARIABLE] = str(folder / "warm")
 
 
 def _kind(experiment: Experiment) -> tuple[str, str]:

@@ -7,7 +7,7 @@ pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `m
 import torch
 from learners import episode, made
 
-from qdsweep.algorithms.rl.impala import ends_of_unrolls, shuffled, vtrace
+from qdsweep.algorithms.rl.impala import ends_of_unrolls, shuffled_unrolls, vtrace
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Actor
 
 
@@ -63,7 +63,7 @@ def test_unrolls_end_with_the_episode_and_each_is_used_once():
     ends = np.array([GOES_ON] * 4 + [TERMINATED] + [CUT] + [GOES_ON] * 3 + [CUT])
     last = ends_of_unrolls(ends != GOES_ON, 2)
     assert np.flatnonzero(last).tolist() == [1, 3, 4, 5, 7, 9]
-    parts = list(shuffled(last, 4))
+    parts = list(shuffled_unrolls(last, 4))
     assert sorted(np.concatenate(parts)) == list(range(10))
     starts = {0: [0, 1], 2: [2, 3], 4: [4], 5: [5], 6: [6, 7], 8: [8, 9]}
     for rows in parts:

@@ -58,4 +58,4 @@ def test_a_missing_name_ends_the_import_with_both_versions_and_the_remedy(name, 
     lose(name, monkeypatch)
     with pytest.raises(QdsweepError) as error:
         importlib.reload(internals)
-    names_all(str(error.value), name, stable_baselines3.__version__, internals.SEEN_IN, "pip")
+    names_all(str(error.value), name, stable_baselines3.__version__, internals._SEEN_IN, "pip")

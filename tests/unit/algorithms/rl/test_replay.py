@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
-from qdsweep.algorithms.rl.dqn import Replay
+from qdsweep.algorithms.rl.dqn import NStepReplay
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 
 GAMMA = 0.5
@@ -20,13 +20,13 @@ def episode(start: int, steps: int, end: int) -> Record:
     return Record(observations, actions, observations[:-1, 0].copy(), ends)
 
 
-def samples(replay: Replay, slots):
+def samples(replay: NStepReplay, slots):
     drawn = replay.buffer._get_samples(np.asarray(slots))
     return [values.numpy().ravel().tolist() for values in drawn]
 
 
 def test_returns_of_three_steps_end_with_the_episode_and_continue_after_a_truncation():
-    replay = Replay(100, 1, 2, 3, GAMMA)
+    replay = NStepReplay(100, 1, 2, 3, GAMMA)
     assert replay.add(episode(10, 4, TERMINATED)).tolist() == [0, 1, 2, 3]
     assert replay.add(episode(20, 2, CUT)).tolist() == [4, 5]
     observations, actions, following, dones, rewards, discounts = samples(replay, range(6))
@@ -40,7 +40,7 @@ def test_returns_of_three_steps_end_with_the_episode_and_continue_after_a_trunca
 
 def test_the_episodes_of_an_evaluation_are_distinguished():
     first, second = episode(10, 2, TERMINATED), episode(20, 3, CUT)
-    replay = Replay(100, 1, 2, 1, GAMMA)
+    replay = NStepReplay(100, 1, 2, 1, GAMMA)
     replay.add(Record(*map(np.concatenate, zip(first, second, strict=True))))
     observations, _, following, dones, *_ = samples(replay, range(5))
     assert observations == [10, 11, 20, 21, 22]
@@ -49,10 +49,10 @@ def test_the_episodes_of_an_evaluation_are_distinguished():
 
 
 def test_the_oldest_make_room_and_only_what_is_filled_is_pickled():
-    replay = Replay(5, 1, 2, 2, GAMMA)
+    replay = NStepReplay(5, 1, 2, 2, GAMMA)
     replay.add(episode(10, 3, TERMINATED))
     again = pickle.loads(pickle.dumps(replay))
-    small = len(pickle.dumps(Replay(100_000, 1, 2, 2, GAMMA)))
+    small = len(pickle.dumps(NStepReplay(100_000, 1, 2, 2, GAMMA)))
     assert small < 2_000
     for each in (replay, again):
         assert each.size == 3

@@ -21,7 +21,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import NatureCNN
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.algorithms.rl.dqn import ApexDQNLearner, DQNLearner, Replay
+from qdsweep.algorithms.rl.dqn import ApexDQNLearner, DQNLearner, NStepReplay
 from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.config.compose import compose
@@ -115,7 +115,7 @@ def their_buffer(capacity: int, records: list[Record], n_steps: int, image=IMAGE
 def test_a_replay_of_frames_gives_what_stable_baselines3s_replay_of_stacks_gives(capacity, n_steps):
     lengths = (7, 5, 1, 25, 6, 13, 2)
     records = [episode(n, seed, (TERMINATED, CUT)[seed % 2]) for seed, n in enumerate(lengths)]
-    replay = Replay(capacity, 144, 3, n_steps, GAMMA, IMAGE)
+    replay = NStepReplay(capacity, 144, 3, n_steps, GAMMA, IMAGE)
     for count, record in enumerate(records, 1):
         replay.add(record)
         if count in (2, 4):
@@ -133,7 +133,7 @@ def test_a_replay_of_frames_gives_what_stable_baselines3s_replay_of_stacks_gives
 
 
 def test_only_what_is_filled_is_pickled():
-    replay = Replay(100_000, 144, 3, 1, GAMMA, IMAGE)
+    replay = NStepReplay(100_000, 144, 3, 1, GAMMA, IMAGE)
     replay.add(episode(10, 0))
     assert len(pickle.dumps(replay)) < 10_000
 
@@ -146,7 +146,7 @@ def test_what_no_memory_holds_is_refused_before_anything_runs():
         with refused(f"algorithm.{key}", 10**8):
             require_memory_of(small(kind, **{key: 10**8}))
     with refused("algorithm.buffer_size", 10**8):
-        Replay(10**8, 7056, 3, 1, GAMMA, (4, 84, 84))
+        NStepReplay(10**8, 7056, 3, 1, GAMMA, (4, 84, 84))
 
 
 @pytest.fixture(scope="module")

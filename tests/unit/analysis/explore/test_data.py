@@ -16,7 +16,7 @@ from results import forget_sums
 from support import TINY
 
 from qdsweep.analysis.explore.data import index, pack
-from qdsweep.analysis.explore.runs import Shown
+from qdsweep.analysis.explore.runs import ShownRun
 from qdsweep.records.history import read_history
 from qdsweep.runs.load import Run, load
 
@@ -130,7 +130,7 @@ def invented(folder, name, kind, measure_dim):
 def test_every_archive_kind_has_places_for_its_elites(tmp_path, kind):
     type_, measure_dim, keys = kind
     path = invented(tmp_path, "run", type_, measure_dim)
-    about = index([Shown(path, "run", "#000000")])
+    about = index([ShownRun(path, "run", "#000000")])
     (space,), (entry,) = about["spaces"], about["runs"]
     json.dumps(about, allow_nan=False)
     assert "problem" not in entry and keys <= set(space)
@@ -146,7 +146,7 @@ def test_every_archive_kind_has_places_for_its_elites(tmp_path, kind):
 def test_runs_that_compare_share_a_space(tmp_path):
     paths = [invented(tmp_path, name, "grid", 2) for name in ("one", "two")]
     paths.append(invented(tmp_path, "three", "cvt", 2))
-    about = index([Shown(path, path.name, "#000000") for path in paths])
+    about = index([ShownRun(path, path.name, "#000000") for path in paths])
     assert [run["space"] for run in about["runs"]] == [0, 0, 1]
     objective = np.concatenate([load(path).arrays["objective"] for path in paths[:2]])
     assert about["spaces"][0]["low"] == objective.min()
@@ -173,6 +173,6 @@ def other_version(run):
 def test_a_damaged_run_is_stated_and_the_others_are_shown(tmp_path, damage, name):
     good, bad = (invented(tmp_path, word, "grid", 2) for word in ("good", "bad"))
     damage(bad)
-    about = index([Shown(bad, "a", "#000000"), Shown(good, "b", "#000000")])
+    about = index([ShownRun(bad, "a", "#000000"), ShownRun(good, "b", "#000000")])
     names_all(about["runs"][0]["problem"], bad, name)
     assert about["runs"][1]["space"] == 0

@@ -12,7 +12,7 @@ from support import TINY
 
 from qdsweep.analysis.explore.data import index, pack
 from qdsweep.analysis.explore.live import LIVE, open_run, open_saved
-from qdsweep.analysis.explore.runs import Shown, choose_runs
+from qdsweep.analysis.explore.runs import ShownRun, choose_runs
 from qdsweep.config.compose import compose
 from qdsweep.experiment import run as running
 from qdsweep.experiment.attempt import Attempt
@@ -67,11 +67,11 @@ def test_the_answers_together_are_the_finished_run(snapshots):
 
 def test_a_run_has_the_space_of_its_end(snapshots):
     run, kept = snapshots
-    about = index([Shown(path, "run", "#000000") for path in (*kept, run.path)])
+    about = index([ShownRun(path, "run", "#000000") for path in (*kept, run.path)])
     (space,) = about["spaces"]
     assert [entry["live"] for entry in about["runs"]] == [True, True, True, False]
     assert {entry["digest"] for entry in about["runs"][:3]} == {LIVE}
-    (at_end,) = index([Shown(run.path, "run", "#000000")])["spaces"]
+    (at_end,) = index([ShownRun(run.path, "run", "#000000")])["spaces"]
     changing = {"low": 0, "high": 0}
     assert space | changing == at_end | changing
 
@@ -133,7 +133,7 @@ def no_metrics(state):
 def test_a_run_that_cannot_be_followed_is_stated(snapshots, damage, name):
     run, (_, at4, _) = snapshots
     damage(at4 / "state")
-    about = index([Shown(at4, "a", "#000000"), Shown(run.path, "b", "#000000")])
+    about = index([ShownRun(at4, "a", "#000000"), ShownRun(run.path, "b", "#000000")])
     names_all(about["runs"][0]["problem"], name)
     assert about["runs"][1]["space"] == 0
 

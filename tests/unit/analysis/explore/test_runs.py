@@ -78,7 +78,7 @@ def test_a_run_of_several_names_is_shown_once(results):
 
 
 def test_of_a_large_sweep_every_group_is_shown(results, monkeypatch):
-    monkeypatch.setattr(module, "MOST", 3)
+    monkeypatch.setattr(module, "MAX_MAPS", 3)
     chosen = choose_runs(results, ["two"])
     assert labels(chosen) == ["MAP-Elites, seed 1", "MAP-Elites, seed 2", "CMA-ME, seed 1"]
     names_all(chosen.notes[0], "3 of 6")

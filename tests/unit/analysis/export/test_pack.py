@@ -22,7 +22,7 @@ from rocrate.rocrate import ROCrate
 from support import TINY, command
 
 from qdsweep import load
-from qdsweep.analysis.export.crate import NAME as CRATE
+from qdsweep.analysis.export.crate import CRATE_FILE as CRATE
 from qdsweep.analysis.export.pack import CORRECTED, SUMMARY
 from qdsweep.analysis.export.pack import export as pack
 from qdsweep.analysis.tables.aggregate import aggregate

@@ -25,7 +25,7 @@ from results import forget_sums
 from support import BIN, TINY, command
 from waiting import wait_until
 
-from qdsweep.analysis.live.app import RunTable, Watch, log_tail
+from qdsweep.analysis.live.app import RunTable, WatchApp, log_tail
 from qdsweep.analysis.search import table
 from qdsweep.config.compose import compose
 from qdsweep.metrics import RANK
@@ -141,7 +141,7 @@ def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):
     sys.addaudithook(audit)
 
     async def watch():
-        app = Watch(folder / "results", None, every=0.2)
+        app = WatchApp(folder / "results", None, every=0.2)
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: not app.follow.unread and standing(app, runs["slow"]).eta)
             lines = table_lines(app)
@@ -182,7 +182,7 @@ def test_truncated_files_vanished_runs_and_other_terminals_do_not_end_it(copied)
     results, runs = copied
 
     async def watch():
-        app = Watch(results, "tiny", every=0.1)
+        app = WatchApp(results, "tiny", every=0.1)
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: app.follow.runs and not app.follow.unread)
             sphere = results / "runs" / runs["sphere"] / "state"
@@ -236,7 +236,7 @@ def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
     results, runs = copied
 
     async def watch():
-        app = Watch(results, "tiny", every=0.1)
+        app = WatchApp(results, "tiny", every=0.1)
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: app.follow.runs and not app.follow.unread)
             await pilot.press("end")
@@ -261,7 +261,7 @@ def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
 
 def test_it_waits_for_a_sweep_that_has_not_started(tmp_path):
     async def watch():
-        app = Watch(tmp_path / "results", None, every=0.1)
+        app = WatchApp(tmp_path / "results", None, every=0.1)
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "snakemake --cores all" in "\n".join(screen(app)))
             await pilot.press("down", "f", "f", "f")
@@ -315,7 +315,7 @@ def test_re_evaluations_are_counted_and_the_failed_ones_named(copied):
     assert "1 of 4" in shown()
 
     async def watch():
-        app = Watch(results, "tiny", every=0.1)
+        app = WatchApp(results, "tiny", every=0.1)
         async with app.run_test(size=(120, 24)) as pilot:
             await until(pilot, lambda: app.follow.reevaluated == (1, 4))
             await until(pilot, lambda: "1 of 4" in "\n".join(screen(app)))

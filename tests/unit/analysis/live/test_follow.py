@@ -7,7 +7,7 @@ import psutil
 import pytest
 from searching import grid, halving, write_search
 
-from qdsweep.analysis.live.follow import MOST, Curve, Follow, plot, sparkline
+from qdsweep.analysis.live.follow import MAX_POINTS, Follow, LiveCurve, curve_plot, sparkline
 from qdsweep.records.metrics import COLUMNS
 
 
@@ -32,7 +32,7 @@ def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
     path = tmp_path / "metrics.csv"
     header = ",".join(COLUMNS) + "\n"
     path.write_text(header + "".join(map(metrics_row, range(1, 100_001))))
-    curve = Curve(path)
+    curve = LiveCurve(path)
     size = path.stat().st_size
     assert size > 10_000_000
     assert read_by(curve.refresh) < 200_000
@@ -52,7 +52,7 @@ def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
         with path.open("a") as file:
             file.write("".join(map(metrics_row, range(first, first + 50))))
         curve.refresh()
-    assert len(curve.points) <= MOST
+    assert len(curve.points) <= MAX_POINTS
     # The run resumes from an earlier reload file, which cuts the rows.
     (tmp_path / "new").write_text(header + "".join(map(metrics_row, range(1, 501))))
     (tmp_path / "new").replace(path)
@@ -132,8 +132,8 @@ def test_curves_as_text():
     assert sparkline(points, 8) == "▁▂▃▄▅▆▇█"
     assert sparkline([], 8) == ""
     assert sparkline([(5, 3.0)], 4) == "▁▁▁▁"
-    drawn = plot(points, 60, 10)
+    drawn = curve_plot(points, 60, 10)
     assert len(drawn.splitlines()) == 10
     assert all(len(line) <= 60 for line in drawn.splitlines())
     assert "100┤" in drawn and drawn.splitlines()[-1].split() == ["10", "340", "670", "1k"]
-    assert plot(points[:1], 60, 10) == "" == plot(points, 10, 3)
+    assert curve_plot(points[:1], 60, 10) == "" == curve_plot(points, 10, 3)

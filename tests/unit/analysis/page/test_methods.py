@@ -13,8 +13,8 @@ from refusals import names_all
 from support import REPO
 
 from qdsweep.analysis.page import descriptions, methods
-from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain
-from qdsweep.analysis.page.report import settings
+from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain_citations
+from qdsweep.analysis.page.report import group_settings
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.requirements import bibliography
 from qdsweep.runs.load import load
@@ -124,10 +124,10 @@ def test_the_step_that_a_users_object_has_reported_is_that_of_its_run(tmp_path, 
 
 def test_citations_as_text_as_latex_and_as_bibtex():
     text = f"CMA-ME{cite(['fontaine2020covariance', 'hansen2016cma'])}, 50 % & more."
-    assert plain(text) == "CMA-ME (Fontaine et al., 2020; Hansen, 2016), 50 % & more."
+    assert plain_citations(text) == "CMA-ME (Fontaine et al., 2020; Hansen, 2016), 50 % & more."
     assert latex(text) == r"CMA-ME~\citep{fontaine2020covariance,hansen2016cma}, 50 \% \& more."
-    assert plain(cite(["mouret2015illuminating"])) == " (Mouret & Clune, 2015)"
-    assert plain(cite(["moelder2021sustainable"])) == " (Mölder et al., 2021)"
+    assert plain_citations(cite(["mouret2015illuminating"])) == " (Mouret & Clune, 2015)"
+    assert plain_citations(cite(["moelder2021sustainable"])) == " (Mölder et al., 2021)"
     entries = bibtex(f"{text} b{cite(['rocklin2015dask', 'hansen2016cma'])}")
     assert re.findall(r"@\w+\{(\w+),", entries) == [
         *("fontaine2020covariance", "hansen2016cma", "rocklin2015dask")
@@ -141,7 +141,7 @@ def test_every_entry_is_whole():
         assert {"author", "title", "year"} <= set(fields), key
         assert len(entry.splitlines()) == len(fields) + 2, key
         assert {"booktitle", "journal", "eprint", "howpublished"} & set(fields), key
-        assert re.fullmatch(r".+, \d{4}", plain(cite([key]))[2:-1]), key
+        assert re.fullmatch(r".+, \d{4}", plain_citations(cite([key]))[2:-1]), key
 
 
 @pytest.mark.skipif(not shutil.which("bibtex"), reason="BibTeX: apt-get install texlive-binaries")
@@ -172,7 +172,7 @@ def test_settings_are_what_is_shared_and_what_differs():
         name: SimpleNamespace(config=keys, summary=summary)
         for name, keys in (("a", config), ("b", other))
     }
-    both = settings(runs)
+    both = group_settings(runs)
     assert both.differing.columns == ["Key", "a", "b"]  # there are more keys than groups
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in both.differing.rows}
     assert rows["algorithm.emitters.ranker"] == ["2imp", "imp"]
@@ -182,7 +182,7 @@ def test_settings_are_what_is_shared_and_what_differs():
     shared = yaml.safe_load(both.common)
     assert shared["domain.function"] == "sphere" and "algorithm.name" not in shared
     assert "domain.mutation_scale" in shared and "domain.step" not in shared
-    alone = settings({"a": runs["a"]})
+    alone = group_settings({"a": runs["a"]})
     assert alone.differing is None
     assert yaml.safe_load(alone.common)["algorithm.name"] == "cma_me"
 
@@ -202,5 +202,5 @@ def test_the_entry_of_qdsweep_is_that_of_its_citation_file():
     entry = bibliography()["qdsweep"].replace("{", "").replace("}", "")
     names_all(entry, citation["title"], citation["version"], citation["authors"][0]["name"])
     names_all(entry, str(citation["date-released"].year))
-    (developers,) = re.findall(r"\((.*)\)", plain(cite(["qdsweep"])))
+    (developers,) = re.findall(r"\((.*)\)", plain_citations(cite(["qdsweep"])))
     names_all(developers, citation["authors"][0]["name"])

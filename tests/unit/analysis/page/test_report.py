@@ -14,7 +14,7 @@ from refusals import names_all
 from support import TINY
 
 from qdsweep.analysis.page.gallery import figure_picture, figure_sections
-from qdsweep.analysis.page.report import report, settings, trimmed
+from qdsweep.analysis.page.report import group_settings, report, trimmed
 from qdsweep.analysis.sheet import Sheet, text_cell
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.sweep import Figures
@@ -156,7 +156,7 @@ def test_columns_that_show_nothing_are_left_out():
 def test_settings_have_the_values_of_the_domain_and_nothing_that_is_unset(tmp_path):
     run = Run(compute_run(TINY, tmp_path / "run"))
     assert run.config["algorithm"]["archive"]["threshold_min"] is None
-    keys = yaml.safe_load(settings({"only": run}).common)
+    keys = yaml.safe_load(group_settings({"only": run}).common)
     low = run.summary["archive"]["objective_range"][0]
     assert keys["algorithm.archive.threshold_min"] == low
     assert keys["algorithm.emitters.sigma0"] == run.config["domain"]["step"]

@@ -12,7 +12,7 @@ from searching import SEEDS, grid, halving, population, reached, searched, write
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.legend import Called
-from qdsweep.analysis.page.descriptions import bibtex, cited, plain
+from qdsweep.analysis.page.descriptions import bibtex, cited, plain_citations
 from qdsweep.analysis.page.interactive import _of_settings
 from qdsweep.analysis.page.report import sections, sheets
 from qdsweep.analysis.page.search import how_searched, overestimation_text, search_section
@@ -23,7 +23,7 @@ from qdsweep.config.search import Search
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.search.levels import levels
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 
 KEYS = Search(halving={"seeds": [1, 1, 2]})
 POPULATION = Search(pbt={"population": 9, "generations": 9}, sampling="sobol")
@@ -84,7 +84,7 @@ def test_a_winner_at_the_end_of_the_swept_values_is_named(source, best, end):
         return 50 - abs(math.log(values["sigma0"] / best)) + budget / 1e6
 
     kind, *arguments = source or [""]
-    drawn = {"sigma0": Drawn("sigma0", kind, tuple(arguments))} if source else {}
+    drawn = {"sigma0": DrawnSource("sigma0", kind, tuple(arguments))} if source else {}
     search = replace(searched(halving(), grid(), near), drawn=drawn)
     warnings = [text for text in search_section(data_of(search)).warnings if "sigma0" in text]
     assert len(warnings) == (end is not None)
@@ -132,7 +132,7 @@ def test_the_overestimation_of_the_winner(search, tmp_path):
 def test_methods_cite_what_was_searched_by(search, keys, papers):
     sentence = how_searched(data_of(search, Search(**keys)))
     assert cited(sentence) == papers and set(papers) <= set(bibliography())
-    assert "[@" not in plain(sentence) and bibtex(sentence).count("@") == len(papers)
+    assert "[@" not in plain_citations(sentence) and bibtex(sentence).count("@") == len(papers)
 
 
 def test_blocks_are_described_as_those_of_asha():

@@ -154,7 +154,7 @@ def check_algorithm(runs: dict[str, Any], base: Experiment) -> None:
     every = [(run.config, run.whole) for run in runs.values()]
     configs = [config for config, _ in every]
     (text,) = methods._algorithms(runs, {})
-    text = rest = descriptions.plain(text)
+    text = rest = descriptions.plain_citations(text)
     facts = []
     for holder, keys in holders(configs[0]).items():
         for key in keys:
@@ -217,7 +217,7 @@ def test_every_other_value_that_differs_is_stated(name):
         values = [value_at(run.config, path) for run in runs.values()]
         tasks = {descriptions.task(run) for run in runs.values()}
         in_algorithm = {
-            descriptions.plain(methods._algorithms({"": r}, {})[0]) for r in runs.values()
+            descriptions.plain_citations(methods._algorithms({"": r}, {})[0]) for r in runs.values()
         }
         words = ["none" if v in (None, [], {}) else descriptions.value_text(v) for v in values]
         key = ALIASED.get(dotted(path), dotted(path))

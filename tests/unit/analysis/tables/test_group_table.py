@@ -11,7 +11,7 @@ from scipy import stats
 
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.groups import first_batches, first_policies, unequal_budgets
+from qdsweep.analysis.tables.groups import first_batch_note, first_policies, unequal_budgets
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
 
@@ -88,8 +88,8 @@ def test_a_large_first_batch_is_named_in_the_table(snapshot):
     table = pd.DataFrame(
         {"group": ["maps", "me", "long"], "evaluations_mean": [950.0, 600.0, 30_000.0]}
     )
-    assert first_batches(curves, table) == snapshot
-    assert first_batches(curves[2:], table) == ""
+    assert first_batch_note(curves, table) == snapshot
+    assert first_batch_note(curves[2:], table) == ""
 
 
 def test_a_return_of_first_policies_is_named_in_the_table(snapshot):

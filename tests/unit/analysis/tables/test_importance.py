@@ -12,19 +12,24 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures import figure as figures
 from qdsweep.analysis.figures.bars import importance_figure
 from qdsweep.analysis.sheet import Sheet, read_sheet, remove_sheet
-from qdsweep.analysis.tables.importance import FEWEST, importances, lacking, write_importance
+from qdsweep.analysis.tables.importance import (
+    FEWEST,
+    importances,
+    why_no_importance,
+    write_importance,
+)
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.search.draws import random_row
 from qdsweep.search.tpe import Observation, swept_sources
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 
 SOURCES = [
-    Drawn("sigma0", "log", ("0.05", "5")),
-    Drawn("batch_size", "logint", ("12", "108")),
-    Drawn("kind", "choice", ("a", "b")),
-    Drawn("rate", "uniform", ("0", "1"), (("kind", "b"),)),
-    Drawn("alone", "choice", ("x",)),
+    DrawnSource("sigma0", "log", ("0.05", "5")),
+    DrawnSource("batch_size", "logint", ("12", "108")),
+    DrawnSource("kind", "choice", ("a", "b")),
+    DrawnSource("rate", "uniform", ("0", "1"), (("kind", "b"),)),
+    DrawnSource("alone", "choice", ("x",)),
 ]
 
 
@@ -54,17 +59,21 @@ def test_why_nothing_can_be_said(monkeypatch, snapshot):
     few, enough = observations(FEWEST - 1), observations(FEWEST)
     equal = [setting._replace(score=None) for setting in enough]
     one_name = [Observation(setting.row[:1], setting.score) for setting in enough]
-    reasons = [lacking(SOURCES, few), lacking(SOURCES, equal), lacking(SOURCES[:1], one_name)]
+    reasons = [
+        why_no_importance(SOURCES, few),
+        why_no_importance(SOURCES, equal),
+        why_no_importance(SOURCES[:1], one_name),
+    ]
     assert reasons == snapshot
-    assert lacking(SOURCES, enough) == ""
+    assert why_no_importance(SOURCES, enough) == ""
     monkeypatch.setitem(sys.modules, "optuna", None)
-    names_all(lacking(SOURCES, enough), "optuna", "make extras")
+    names_all(why_no_importance(SOURCES, enough), "optuna", "make extras")
 
 
 def test_values_that_are_not_drawn_are_choices():
     rows = [{"sample": i, "a": i, "sigma0": 0.5 + i, "seed": 1} for i in range(2)]
     sources = swept_sources("::: a 0 1 :::~ sigma0 log 0.05 5 ::: seed 1 2", rows)
-    assert sources == [Drawn("a", "choice", ("0", "1")), SOURCES[0]]
+    assert sources == [DrawnSource("a", "choice", ("0", "1")), SOURCES[0]]
 
 
 GRID = "::: sigma0 0.05 0.5 5 ::: batch_size 12 36 108 ::: ranker imp 2imp 2rd"

@@ -10,7 +10,7 @@ from given import entry
 from refusals import refused
 from scipy import stats
 
-from qdsweep.analysis.tables.published import compare, verdict, write_published
+from qdsweep.analysis.tables.published import compare_published, verdict, write_published
 from qdsweep.records.plan import Plan
 
 
@@ -44,7 +44,7 @@ def test_the_mean_of_finished_runs_is_compared_each_once():
         entry({"algorithm": "c"}),
     ]
     listed_twice = pd.concat([summary()] * 2)
-    table = compare(Plan.of(make_plan(published)), listed_twice)
+    table = compare_published(Plan.of(make_plan(published)), listed_twice)
     assert list(table["verdict"]) == ["agrees", "differs", "agrees", "no results"]
     assert list(table["n"]) == [3, 3, 1, 0]  # an unfinished run does not count
     first = table.iloc[0]
@@ -100,7 +100,7 @@ def test_a_value_with_a_spread_has_a_corrected_test():
         with_trials("c", mean=90.0, spread=4.0),
         entry({"algorithm": "a"}, mean=0.55, tolerance=0.05),
     ]
-    table = compare(Plan.of(make_plan(published)), summary())
+    table = compare_published(Plan.of(make_plan(published)), summary())
     expected = ["agrees", "differs", "too few seeds", "no results", "agrees"]
     assert list(table["verdict"]) == expected
     runs = stats.ttest_ind_from_stats(50, 10, 3, [58, 150], 4, 20, equal_var=False)
@@ -120,11 +120,11 @@ def test_a_difference_within_the_margin_agrees_however_small_the_spreads():
         with_trials("b", mean=75.4, spread=0.0002),
         with_trials("c", mean=75.001, spread=0.0),
     ]
-    table = compare(Plan.of(make_plan(published)), data)
+    table = compare_published(Plan.of(make_plan(published)), data)
     assert list(table["verdict"]) == ["agrees", "differs", "agrees"]
     assert (table["p"] < 0.001)[:2].all()
     assert list(table["detectable"]) == pytest.approx([0.005 * v for v in (75.3, 75.4, 75.001)])
-    equal = compare(Plan.of(make_plan(published[2:])), data.assign(norm_qd_score=75.001))
+    equal = compare_published(Plan.of(make_plan(published[2:])), data.assign(norm_qd_score=75.001))
     assert (equal["verdict"][0], equal["p"][0]) == ("agrees", 1.0)
 
 

@@ -13,7 +13,7 @@ from opened import opened
 from refusals import names_all, refused
 from support import TINY
 
-from qdsweep.analysis.merged import merge
+from qdsweep.analysis.merged import merge_sweeps
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.analysis.tables.several import compare_sweeps
@@ -65,7 +65,7 @@ def results(finished, tmp_path):
 
 def merged_tables(results, *names) -> SweepDir:
     """Writes the tables of several sweeps, as `qdsweep compare` does."""
-    merged = merge(results, names)
+    merged = merge_sweeps(results, names)
     sweep = results.comparison(merged.plan["name"])
     sweep.path.mkdir(parents=True)
     write_json(sweep.plan, merged.plan)
@@ -74,7 +74,7 @@ def merged_tables(results, *names) -> SweepDir:
 
 
 def groups(results, *names):
-    return list(Plan.of(merge(results, names).plan).groups)
+    return list(Plan.of(merge_sweeps(results, names).plan).groups)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_tables_are_those_of_one_sweep_with_all_rows(results, parts, whole, 
     assert tables.keys() == alone.keys()
     assert {name for name in tables if tables[name] != alone[name]} == {"plan.json"}
     assert ("tables/factors.csv" in tables) == (whole == "sigmas")
-    notes = merge(results, parts).notes
+    notes = merge_sweeps(results, parts).notes
     assert len(notes) == (shared > 0)
     names_all(" ".join(notes), *[f"{shared} run"] * len(notes))
 
@@ -128,18 +128,18 @@ def test_groups_with_other_settings_are_named_by_their_experiments_or_sweeps(res
 
 
 def test_equal_numbers_are_one_value_of_a_parameter(results):
-    rows = Plan.of(merge(results, ["whole", "float"]).plan).rows
+    rows = Plan.of(merge_sweeps(results, ["whole", "float"]).plan).rows
     assert [row.values["sigma0"] for row in rows] == ["1", "2", "1"]
 
 
 def test_one_experiment_adds_a_seed(results):
-    plan = Plan.of(merge(results, ["alone", "first"]).plan)
+    plan = Plan.of(merge_sweeps(results, ["alone", "first"]).plan)
     assert [row.values["seed"] for row in plan.groups["map_elites"]] == ["5", "1", "2", "3"]
     assert plan.groups.keys() == {"map_elites", "cma_me"}
 
 
 def test_groups_of_one_sweep_with_equal_settings_stay_apart(results):
-    merged = Plan.of(merge(results, ["patient", "more_patient"]).plan)
+    merged = Plan.of(merge_sweeps(results, ["patient", "more_patient"]).plan)
     seeds = {group: [row.values["seed"] for row in rows] for group, rows in merged.groups.items()}
     assert seeds == {"timeout 100": ["1", "2"], "timeout 200": ["1", "2"]}
 
@@ -158,7 +158,7 @@ def test_unfinished_runs_are_counted_and_left_out(results):
     with changed_plan(results.sweep("first").path) as plan:  # a larger budget, not computed yet
         plan["rows"][0]["iterations"] = 4
         results.run(plan["rows"][1]["id"]).summary.unlink()
-    merged = merge(results, ["first", "last"])
+    merged = merge_sweeps(results, ["first", "last"])
     names_all(merged.notes[0], "first", "4 of 6")
     assert [len(runs) for runs in merged.runs.values()] == [4, 6]
     assert len(Plan.of(merged.plan).groups["map_elites"]) == 1
@@ -187,7 +187,7 @@ def test_labels_and_colors_of_all_sweeps_are_kept_where_they_fit(results):
     for name, look in looks.items():
         with changed_plan(results.sweep(name).path) as plan:
             plan |= {"figures": look, "rank": "coverage" if name == "last" else "norm_qd_score"}
-    merged = merge(results, ["first", "last"])
+    merged = merge_sweeps(results, ["first", "last"])
     assert merged.plan["figures"]["labels"] == looks["first"]["labels"]
     assert merged.plan["figures"]["colors"] == {"cma_me": "black", "cma_mae": "blue"}
     assert merged.plan["rank"] == "norm_qd_score"
@@ -199,13 +199,13 @@ def test_labels_and_colors_of_all_sweeps_are_kept_where_they_fit(results):
 def test_wrong_sweeps_are_refused(results):
     for names in (["first"], ["first", "first"]):
         with refused("first"):
-            merge(results, names)
+            merge_sweeps(results, names)
     with refused("alll", "more_patient"):
-        merge(results, ["all", "alll"])
+        merge_sweeps(results, ["all", "alll"])
     for path in results.runs.glob("lp_rastrigin*/summary.json"):
         path.unlink()
     with refused("hills", "qdsweep status hills"):
-        merge(results, ["all", "hills"])
+        merge_sweeps(results, ["all", "hills"])
 
 
 def test_different_metrics_of_one_name_are_refused(results):
@@ -213,7 +213,7 @@ def test_different_metrics_of_one_name_are_refused(results):
         with changed_plan(results.sweep(name).path) as plan:
             plan["metrics"] = [{"function": function, "name": "spread"}]
     with refused("spread", "last"):
-        merge(results, ["first", "last"])
+        merge_sweeps(results, ["first", "last"])
 
 
 BOWL = """
@@ -262,10 +262,10 @@ def test_runs_under_both_names_of_a_renamed_preset_are_one_group(tmp_path):
         plan |= {"columns": ["algorithm", "seed"], "titles": {taken: known}}
         plan["rows"][0]["values"]["algorithm"] = taken
         write_plan(plan, {}, results)
-    merged = merge(results, ["a", "c"]).plan
+    merged = merge_sweeps(results, ["a", "c"]).plan
     assert list(Plan.of(merged).groups) == [name, taken]
     assert merged["titles"] == {name: title, taken: "Theirs"}
-    assert list(Plan.of(merge(results, ["a", "own"]).plan).groups) == [name, taken]
+    assert list(Plan.of(merge_sweeps(results, ["a", "own"]).plan).groups) == [name, taken]
 
 
 def test_imported_runs_of_one_name_are_one_group_only_if_they_are_the_same(results):
@@ -286,7 +286,7 @@ def test_imported_runs_of_one_name_are_one_group_only_if_they_are_the_same(resul
 
 def test_each_plan_is_read_once(results):
     with opened() as files:
-        merge(results, ["first", "last"])
+        merge_sweeps(results, ["first", "last"])
     assert sorted(path.parent.name for path in files if path.name == "plan.json") == [
         "first",
         "last",
@@ -299,7 +299,7 @@ def test_many_names_fit_into_the_name_of_a_folder(results):
         shutil.copytree(results.sweep("few").path, results.sweep(name).path)
         with changed_plan(results.sweep(name).path) as plan:
             plan["name"] = name
-    assert len(merge(results, names).plan["name"]) <= 200
+    assert len(merge_sweeps(results, names).plan["name"]) <= 200
 
 
 def test_clean_and_status_do_not_take_a_comparison_for_a_sweep(results, tmp_path):

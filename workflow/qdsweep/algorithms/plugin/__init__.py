@@ -10,7 +10,7 @@ from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput, raised
 
 
-def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
+def make_own(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
     """Calls the user's function or class, and returns an `Algorithm`.
 
     Args:

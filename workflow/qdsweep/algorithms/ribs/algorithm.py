@@ -29,7 +29,7 @@ from qdsweep.records.archive import SEED
 _SCALES = ("sigma", "sigma0", "iso_sigma")
 
 
-class Kind(NamedTuple):
+class EmitterType(NamedTuple):
     """A type of emitter. The keys of its config are the arguments of pyribs' class.
 
     Attributes:
@@ -44,16 +44,16 @@ class Kind(NamedTuple):
     asked: Callable[[int], int] = lambda batch_size: batch_size
 
 
-KINDS = {
-    "gaussian": Kind(config.Gaussian, emitters.GaussianEmitter),
-    "iso_line": Kind(config.IsoLine, emitters.IsoLineEmitter),
-    "evolution_strategy": Kind(config.EvolutionStrategy, emitters.EvolutionStrategyEmitter),
-    "gradient_arborescence": Kind(
+EMITTER_TYPES = {
+    "gaussian": EmitterType(config.Gaussian, emitters.GaussianEmitter),
+    "iso_line": EmitterType(config.IsoLine, emitters.IsoLineEmitter),
+    "evolution_strategy": EmitterType(config.EvolutionStrategy, emitters.EvolutionStrategyEmitter),
+    "gradient_arborescence": EmitterType(
         config.GradientArborescence,
         emitters.GradientArborescenceEmitter,
         asked=lambda batch_size: batch_size - 1,
     ),
-    "gradient_operator": Kind(
+    "gradient_operator": EmitterType(
         config.GradientOperator,
         emitters.GradientOperatorEmitter,
         asked=lambda batch_size: batch_size // 2,
@@ -71,14 +71,14 @@ _CHANGES: dict[str, Callable[[Any, Any], None]] = {
 _ATTRIBUTES = {(emitters.GradientArborescenceEmitter, "normalize_grad"): "_normalize_grads"}
 
 
-def kind_of(emitter: EmitterBase) -> Kind | None:
+def type_of_emitter(emitter: EmitterBase) -> EmitterType | None:
     """Returns the type of an emitter; None for a user's class."""
-    return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)
+    return next((kind for kind in EMITTER_TYPES.values() if kind.ribs is type(emitter)), None)
 
 
 def can_change(emitter: EmitterBase, name: str) -> bool:
     """Returns whether a key of an emitter, or `batch_size`, can change between two iterations."""
-    kind = kind_of(emitter)
+    kind = type_of_emitter(emitter)
     if kind is None:
         return name.startswith("arguments.") and hasattr(emitter, "change")
     if name == "batch_size":
@@ -88,7 +88,7 @@ def can_change(emitter: EmitterBase, name: str) -> bool:
 
 def change_emitter(emitter: Any, name: str, value: Any) -> None:
     """Changes a key of an emitter, or `batch_size`, between two iterations; see `can_change`."""
-    kind = kind_of(emitter)
+    kind = type_of_emitter(emitter)
     if kind is None:
         emitter.change(name.removeprefix("arguments."), value)
     elif name == "batch_size":
@@ -147,7 +147,7 @@ def build_emitter(
         where = "algorithm.emitters"
         own: EmitterBase = call_own(where, group.type, group.arguments, arguments, (archive,))
         return own
-    kind = KINDS[group.type]
+    kind = EMITTER_TYPES[group.type]
     arguments["batch_size"] = kind.asked(experiment.batch_size)
     arguments |= group.model_dump(exclude={"type", "bounds", "initial_solutions"})
     arguments |= {name: domain.step for name in _SCALES if arguments.get(name, 0) is None}
@@ -262,7 +262,7 @@ class RibsAlgorithm(Algorithm):
             change_emitter(emitter, name, value)
 
 
-def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlgorithm:
+def make_ribs(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlgorithm:
     """Builds the archives, emitters and scheduler of an experiment.
 
     Args:

@@ -189,7 +189,7 @@ def _k_means(archive: config.CVTArchive, cells: int, ranges: list[tuple[float, f
 Arguments = dict[str, Any]
 
 
-class Kind(NamedTuple):
+class ArchiveType(NamedTuple):
     """A type of archive.
 
     Attributes:
@@ -265,25 +265,25 @@ def _dns_again(about: dict[str, Any], arrays: Arrays) -> Arguments:
     }
 
 
-KINDS = {
-    "grid": Kind(GridArchive, _grid, _grid_again),
-    "cvt": Kind(
+ARCHIVE_TYPES = {
+    "grid": ArchiveType(GridArchive, _grid, _grid_again),
+    "cvt": ArchiveType(
         CVTArchive,
         _cvt,
         _cvt_again,
         geometry=lambda archive: {"centroids": archive.centroids},
     ),
-    "sliding_boundaries": Kind(
+    "sliding_boundaries": ArchiveType(
         SlidingBoundariesArchive,
         _sliding,
         _sliding_again,
         geometry=lambda archive: {"boundaries": internals.boundaries(archive)},
         restore=lambda archive, arrays: internals.set_boundaries(archive, arrays["boundaries"]),
     ),
-    "proximity": Kind(ProximityArchive, _proximity, _proximity_again),
-    "dns": Kind(DNSArchive, _dns, _dns_again),
+    "proximity": ArchiveType(ProximityArchive, _proximity, _proximity_again),
+    "dns": ArchiveType(DNSArchive, _dns, _dns_again),
 }
-_DATA = [kind.ribs.data for kind in KINDS.values()]
+_DATA = [kind.ribs.data for kind in ARCHIVE_TYPES.values()]
 
 
 def _is_in_store(archive: Any) -> bool:
@@ -291,14 +291,14 @@ def _is_in_store(archive: Any) -> bool:
     return getattr(type(archive), "data", None) in _DATA
 
 
-def kind_of(archive: ArchiveBase) -> str | None:
+def type_of_archive(archive: ArchiveBase) -> str | None:
     """Returns the config's name of an archive's type; None for a user's class."""
-    return next((name for name, kind in KINDS.items() if kind.ribs is type(archive)), None)
+    return next((name for name, kind in ARCHIVE_TYPES.items() if kind.ribs is type(archive)), None)
 
 
 def nearest_kind(archive: ArchiveBase) -> str:
     """Returns the type whose cells an archive has; `proximity` for a user's without cells."""
-    for name, kind in KINDS.items():
+    for name, kind in ARCHIVE_TYPES.items():
         if isinstance(archive, kind.ribs) and type(archive).index_of is kind.ribs.index_of:
             return name
     return "proximity"  # its rows have no cells
@@ -333,7 +333,7 @@ def build_archive(
         return _density(archive, domain, seed)
     if isinstance(archive, config.DiscountArchive):
         return _discounts(archive, domain, seed, result)
-    kind = KINDS[archive.type]
+    kind = ARCHIVE_TYPES[archive.type]
     archive_class: Any = kind.ribs
     return archive_class(
         solution_dim=domain.solution_dim,
@@ -414,11 +414,11 @@ def empty_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
     Raises:
         BadInput: The type of archive is unknown.
     """
-    kind = KINDS.get(about["type"])
+    kind = ARCHIVE_TYPES.get(about["type"])
     if kind is None:
         raise BadInput(
-            f"An archive of type {about['type']!r} cannot be rebuilt. Only {', '.join(KINDS)} can."
-            " Read archive.npz with numpy instead."
+            f"An archive of type {about['type']!r} cannot be rebuilt. Only "
+            f"{', '.join(ARCHIVE_TYPES)} can. Read archive.npz with numpy instead."
         )
     fields = {name: (arrays[name].shape[1:], arrays[name].dtype) for name in field_names(arrays)}
     archive_class: Any = kind.ribs
@@ -490,11 +490,11 @@ class ResultArchive(Archive):
         dims = None if dims is None else [int(n) for n in dims]
         about = {"type": self._name, "cells": self.cells, "dims": dims}
         own = type(self.ribs_archive)
-        return about if kind_of(self.ribs_archive) else {**about, "class": own.__name__}
+        return about if type_of_archive(self.ribs_archive) else {**about, "class": own.__name__}
 
     def geometry(self) -> Arrays:
         """Returns the centroids of a CVT archive, or the boundaries of a sliding one."""
-        return KINDS[self._name].geometry(self.ribs_archive)
+        return ARCHIVE_TYPES[self._name].geometry(self.ribs_archive)
 
     def cells_of(self, measures: Floats) -> Cells:
         """Returns the cell ``(n,)`` of each of ``(n, m)`` measures, by pyribs' `index_of`."""

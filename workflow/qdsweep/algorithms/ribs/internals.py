@@ -22,7 +22,7 @@ from ribs.schedulers import Scheduler
 from qdsweep.records.archive import order_by_bytes
 from qdsweep.versions import missing_names
 
-SEEN_IN = "0.12.0"
+_SEEN_IN = "0.12.0"
 
 
 def _check() -> None:
@@ -56,7 +56,7 @@ def _check() -> None:
     properties = ("occupied", "occupied_list", "n_occupied", "updates")
     lost += [f"ArrayStore._props[{name!r}]" for name in properties if name not in store._props]
     if lost:
-        raise missing_names("ribs", SEEN_IN, lost)
+        raise missing_names("ribs", _SEEN_IN, lost)
 
 
 _check()
@@ -260,7 +260,7 @@ def change_lr(emitter: Any, lr: float) -> None:
 
 def _get(part: object, name: str) -> Any:
     if not hasattr(part, name):
-        raise missing_names("ribs", SEEN_IN, [f"{type(part).__name__}.{name}"])
+        raise missing_names("ribs", _SEEN_IN, [f"{type(part).__name__}.{name}"])
     return getattr(part, name)
 
 

@@ -99,7 +99,7 @@ class _Observations(NamedTuple):
         return self.frames.stacks(place[0], self.ahead)
 
 
-class Replay:
+class NStepReplay:
     """A ring of the latest transitions of discrete actions, for n-step returns.
 
     Episodes are added whole, so a return never spans two of them. If the time limit has truncated
@@ -231,7 +231,7 @@ class DQNLearner(SB3Learner):
         self._pending = 0  # decisions before their gradient steps
         self._followed = 0  # decisions with gradient steps
         sizes = settings.buffer_size, actor.inputs, actor.shapes[-1][0]
-        self.replay = Replay(*sizes, settings.n_steps, settings.gamma, actor.image)
+        self.replay = NStepReplay(*sizes, settings.n_steps, settings.gamma, actor.image)
 
     @property
     def policy(self) -> Floats:

@@ -58,7 +58,7 @@ def vtrace(
     return targets, rho * (rewards + gamma * after - values)
 
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
 class IMPALALearner(OnPolicyLearner):
@@ -104,7 +104,7 @@ class IMPALALearner(OnPolicyLearner):
             played = torch.cat(blocks).numpy()
             last = ends_of_unrolls(steps.over, self._settings.n_steps)
             with self._training():
-                for rows in shuffled(last, self._settings.minibatch):
+                for rows in shuffled_unrolls(last, self._settings.minibatch):
                     self._improve(steps.at(rows), last[rows], played[rows])
         self._policies.append(arrays(self.model.policy.state_dict()))
 
@@ -174,7 +174,7 @@ def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
     return over | (position % n_steps == n_steps - 1)
 
 
-def shuffled(last: NDArray[np.bool_], count: int) -> Iterator[Rows]:
+def shuffled_unrolls(last: NDArray[np.bool_], count: int) -> Iterator[RowNumbers]:
     """Yields the rows of `count` unrolls at a time, in an order from numpy's global generator.
 
     Args:

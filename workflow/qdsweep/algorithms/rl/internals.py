@@ -12,7 +12,7 @@ from stable_baselines3.common.buffers import NStepReplayBuffer
 
 from qdsweep.versions import missing_names
 
-SEEN_IN = "2.9.2"
+_SEEN_IN = "2.9.2"
 
 
 def _check() -> None:
@@ -27,7 +27,7 @@ def _check() -> None:
     if not hasattr(NStepReplayBuffer, "_get_samples"):
         lost.append("NStepReplayBuffer._get_samples")
     if lost:
-        raise missing_names("stable-baselines3", SEEN_IN, lost)
+        raise missing_names("stable-baselines3", _SEEN_IN, lost)
 
 
 _check()

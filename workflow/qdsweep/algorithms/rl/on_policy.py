@@ -152,7 +152,7 @@ class OnPolicyLearner(SB3Learner):
         return buffer
 
 
-class OnPolicy(RLAlgorithm):
+class OnPolicyAlgorithm(RLAlgorithm):
     """Learns after the last batch of an iteration, before the next one explores.
 
     Args: see `RLAlgorithm`.

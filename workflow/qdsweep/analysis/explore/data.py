@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.explore.live import LiveRun, open_run
-from qdsweep.analysis.explore.runs import Shown
+from qdsweep.analysis.explore.runs import ShownRun
 from qdsweep.analysis.figures.archive_profile import EarlierRun
 from qdsweep.analysis.figures.heatmap import Limits, color_limits, narrowed
 from qdsweep.analysis.legend import COLORMAP
@@ -41,15 +41,15 @@ BUDGET = 16_000_000
 BEYOND = "objectives beyond 3.4e38, the largest that a map shows"
 
 
-def opened(shown: Shown) -> Run:
+def opened(shown: ShownRun) -> Run:
     """Returns a run of the page at its present end."""
     return open_run(shown.path)
 
 
 def index(
-    shown: Sequence[Shown],
+    shown: Sequence[ShownRun],
     limits: Limits | None = None,
-    open_one: Callable[[Shown], Run] = opened,
+    open_one: Callable[[ShownRun], Run] = opened,
 ) -> dict[str, Any]:
     """Returns the spaces (archives that compare, which share a colour scale), and the runs.
 

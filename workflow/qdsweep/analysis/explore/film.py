@@ -10,12 +10,12 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.plugin import drawn_lines
 from qdsweep.elites.reevaluation import fresh_seeds
 from qdsweep.elites.rollout import episodes_of, play_episode, score, seed_to_play
-from qdsweep.elites.stream import Pictures, Send, introduce, note
+from qdsweep.elites.stream import Pictures, Send, introduce_elite, note
 from qdsweep.errors import BadInput
 from qdsweep.runs.elite import Elite
 from qdsweep.runs.load import Run
 
-LONGEST = 30.0  # of an episode at full rate of pictures [s]
+_LONGEST = 30.0  # of an episode at full rate of pictures [s]
 FRESH = Reevaluate()  # the fresh seeds are those of `qdsweep reevaluate`
 
 
@@ -37,7 +37,7 @@ def film(run: Run, cell: int, send: Send) -> bool:
     elite = run.elite_in(cell)
     if elite is None:
         raise BadInput(f"the cell {cell} of {run.path} has no elite")
-    introduce(elite, send)
+    introduce_elite(elite, send)
     own = np.array([elite.objective, *elite.measures])
     seed, is_own = seed_to_play(run, elite)
     scored, is_complete = None, True
@@ -71,6 +71,6 @@ def _show(run: Run, elite: Elite, seed: int, send: Send) -> np.ndarray | None:
     if not settings.has_episodes:
         send(note(unseen=""))
         return None
-    shot, scored = play_episode(run, elite, seed, LONGEST, Pictures(send))
+    shot, scored = play_episode(run, elite, seed, _LONGEST, Pictures(send))
     send(note(steps=shot.steps))
     return scored

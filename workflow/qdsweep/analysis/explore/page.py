@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.explore.data import BEYOND, index, pack
 from qdsweep.analysis.explore.live import LiveRun, open_run
-from qdsweep.analysis.explore.runs import MOST, Shown, choose_runs
+from qdsweep.analysis.explore.runs import MAX_MAPS, ShownRun, choose_runs
 from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
 from qdsweep.files import read_json
 from qdsweep.ornaments import ornament
@@ -33,7 +33,7 @@ def html() -> str:
     return _read("explore.html")
 
 
-def style() -> str:
+def page_style() -> str:
     """Returns its style."""
     return _read("explore.css")
 
@@ -62,15 +62,15 @@ def embedded(data: SweepData) -> Maps:
     """
     rows = {(str(row["id"]), row["group"]): row for _, row in data.with_results.iterrows()}
 
-    def row_of(shown: Shown) -> "pd.Series | None":
+    def row_of(shown: ShownRun) -> "pd.Series | None":
         return rows.get((shown.path.name, shown.group))
 
-    def at_budget(shown: Shown) -> Run:
+    def at_budget(shown: ShownRun) -> Run:
         run, row = open_run(shown.path), row_of(shown)
         ends = row is None or isinstance(run, LiveRun)
         return run if ends else reported_run(data.runs_dir, row)
 
-    for most in (MOST, 6):
+    for most in (MAX_MAPS, 6):
         chosen = choose_runs(data.sweep.results, [data.sweep.name], finished=most)
         about = index(chosen.runs, data.plan.figures.color_range, at_budget)
         runs = [run for run in about["runs"] if "problem" not in run]
@@ -107,7 +107,8 @@ def _inline(parts: dict[str, bytes]) -> str:
         for name, text in zip(parts, encoded, strict=True)
     )
     return (
-        f'<style>{style()}</style><div class="screen"><div class="walk"></div></div>\n{inside}\n'
+        f"<style>{page_style()}</style>"
+        f'<div class="screen"><div class="walk"></div></div>\n{inside}\n'
         f'<script type="module">{script()}</script>'
     )
 

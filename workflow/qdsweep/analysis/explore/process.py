@@ -17,7 +17,7 @@ from qdsweep.host.machine import apply_baseline
 from qdsweep.host.process import die_with_parent
 
 
-class Stopped(BaseException):
+class FilmStopped(BaseException):
     """No reader waits for the film any more. A domain does not catch it, unlike an Exception."""
 
 
@@ -61,7 +61,7 @@ def _answer(request: dict[str, Any], out: IO[bytes]) -> None:
 
     def send(content: bytes) -> None:
         if select.select([0], [], [], 0)[0]:
-            raise Stopped
+            raise FilmStopped
         write(content)
 
     path, digest, is_complete = request["run"], request["digest"], False
@@ -69,7 +69,7 @@ def _answer(request: dict[str, Any], out: IO[bytes]) -> None:
     try:
         run = open_saved(path) if digest == LIVE else _load(path, digest)
         is_complete = film(run, request["cell"], send)
-    except Stopped:
+    except FilmStopped:
         pass
     except QdsweepError as error:
         write(note(error=str(error)))

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qdsweep.analysis.legend import group_names, place_mark, sweep_marks
-from qdsweep.analysis.merged import is_finished, merge
+from qdsweep.analysis.merged import is_finished, merge_sweeps
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.text import nearest
 
-MOST = 24  # maps on one page
+MAX_MAPS = 24  # maps on one page
 
 
-class Shown(NamedTuple):
+class ShownRun(NamedTuple):
     """A run of the page.
 
     Attributes:
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     group: str = ""
 
 
-class Chosen(NamedTuple):
+class PageRuns(NamedTuple):
     """What the page shows.
 
     Attributes:
@@ -44,13 +44,13 @@ class Chosen(NamedTuple):
     """
 
     title: str
-    runs: list[Shown]
+    runs: list[ShownRun]
     notes: list[str]
     is_open: bool
     sweeps: list[str]
 
 
-def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) -> Chosen:
+def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) -> PageRuns:
     """Returns the runs of these names that have started.
 
     Args:
@@ -61,7 +61,7 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) ->
     Raises:
         BadInput: There is no such sweep or run.
     """
-    runs: dict[Path, Shown] = {}
+    runs: dict[Path, ShownRun] = {}
     notes, is_open = [], False
     for name in names:
         sweeps = (SweepDir(Path(name)), results.sweep(name))
@@ -80,7 +80,7 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) ->
                 is_open = True
         elif run := next(filter(_is_run, folders), None):
             mark = place_mark(len(runs))
-            runs.setdefault(run.resolve(), Shown(run, run.name, mark.color, mark.dash, run.name))
+            runs.setdefault(run.resolve(), ShownRun(run, run.name, mark.color, mark.dash, run.name))
             is_open |= not RunDir(run).summary.exists()
         else:
             known = [folder.name for folder in (*results.known_sweeps(), *results.known_runs())]
@@ -90,17 +90,19 @@ def choose_runs(results: Results, names: Sequence[str], *, finished: int = 0) ->
             )
     compared = list(dict.fromkeys(name for name in names if results.sweep(name).plan.exists()))
     try:
-        merged = _looks(Plan.of(merge(results, compared).plan), results) if compared[1:] else []
+        merged = (
+            _looks(Plan.of(merge_sweeps(results, compared).plan), results) if compared[1:] else []
+        )
     except BadInput:  # such as a sweep without a finished run
         merged, compared = [], []
     same = {look.path.resolve(): look for look in merged}
     if same.keys() >= runs.keys():  # else runs of one group would have two names
         runs = {path: same[path] for path in runs}
-    shown = _some_of_each(list(runs.values()), finished or MOST)
+    shown = _some_of_each(list(runs.values()), finished or MAX_MAPS)
     if len(shown) < len(runs):
         notes.append(f"{len(shown)} of {len(runs)} runs are shown. Others: `qdsweep explore RUN`.")
     title = ", ".join(Path(name).name for name in names[:3]) + ", ..." * (len(names) > 3)
-    return Chosen(title, shown, notes, is_open, compared if merged else [])
+    return PageRuns(title, shown, notes, is_open, compared if merged else [])
 
 
 def _is_run(path: Path) -> bool:
@@ -108,12 +110,12 @@ def _is_run(path: Path) -> bool:
     return run.summary.exists() or run.config.exists() or run.state.path.is_dir()
 
 
-def _has_started(run: Shown) -> bool:
+def _has_started(run: ShownRun) -> bool:
     files = RunDir(run.path)
     return files.summary.exists() or files.state.status.exists()
 
 
-def _looks(plan: Plan, results: Results, prefix: str = "") -> list[Shown]:
+def _looks(plan: Plan, results: Results, prefix: str = "") -> list[ShownRun]:
     """Returns the runs of a plan with the labels and colours of its figures."""
     called = group_names(plan)
     marks = sweep_marks(plan, called.names)
@@ -122,13 +124,13 @@ def _looks(plan: Plan, results: Results, prefix: str = "") -> list[Shown]:
         group, seed = called.label(row.group), row.values.get("seed", "")
         mark, label = marks[group], f"{prefix}{group}" + (f", seed {seed}" if seed else "")
         path = results.run(row.run).path
-        looks[row.run] = Shown(path, label, mark.color, mark.dash, f"{prefix}{group}")
+        looks[row.run] = ShownRun(path, label, mark.color, mark.dash, f"{prefix}{group}")
     return list(looks.values())
 
 
-def _some_of_each(runs: list[Shown], most: int) -> list[Shown]:
+def _some_of_each(runs: list[ShownRun], most: int) -> list[ShownRun]:
     """Returns at most `most` runs by group, as equally many of each as possible."""
-    by_group: dict[str, list[Shown]] = {}
+    by_group: dict[str, list[ShownRun]] = {}
     for run in runs:
         by_group.setdefault(run.group, []).append(run)
     place = {run: place for members in by_group.values() for place, run in enumerate(members)}

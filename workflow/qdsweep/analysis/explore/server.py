@@ -20,7 +20,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 from qdsweep.analysis.explore import page
 from qdsweep.analysis.explore.data import digest_of, index, pack
 from qdsweep.analysis.explore.live import LIVE, open_run
-from qdsweep.analysis.explore.runs import Chosen
+from qdsweep.analysis.explore.runs import PageRuns
 from qdsweep.analysis.explore.studio import GRACE, PATIENCE, Cache, Studio, Wanted
 from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.errors import BadInput
@@ -130,14 +130,14 @@ class Data(Guarded):
         return run
 
 
-class Index(Data):
+class IndexData(Data):
     """Spaces and runs."""
 
     async def answer(self) -> None:
         """Answers with JSON."""
         with contextlib.suppress(BadInput):  # a folder is gone since
             self.settings["chosen"] = await asyncio.to_thread(self.settings["choose"])
-        chosen: Chosen = self.settings["chosen"]
+        chosen: PageRuns = self.settings["chosen"]
         about = await asyncio.to_thread(index, chosen.runs)
         known: list[Path] = self.settings["known"]
         for shown, entry in zip(chosen.runs, about["runs"], strict=True):
@@ -153,7 +153,7 @@ class Tests(Data):
 
     async def answer(self) -> None:
         """Answers with JSON."""
-        chosen: Chosen = self.settings["chosen"]
+        chosen: PageRuns = self.settings["chosen"]
         if not chosen.sweeps:
             raise HTTPError(404)
         compared = await asyncio.to_thread(compare_sweeps, self.settings["results"], chosen.sweeps)
@@ -174,7 +174,7 @@ class Packed(Data):
         self.finish(content)
 
 
-class Elite(Data):
+class EliteData(Data):
     """An elite with all its parameters, exactly."""
 
     async def answer(self, place: str, digest: str, cell: str) -> None:
@@ -195,7 +195,7 @@ class Elite(Data):
         )
 
 
-class Film(Data):
+class FilmData(Data):
     """The film of an elite, as it is made; the next time from the cache."""
 
     wanted: Wanted | None = None
@@ -238,7 +238,7 @@ class Film(Data):
             self.settings["studio"].leave(wanted)
 
 
-async def _warm_up(studio: Studio, chosen: Chosen) -> None:
+async def _warm_up(studio: Studio, chosen: PageRuns) -> None:
     await studio.start("avx2" if has_avx2() else "native")
     await asyncio.to_thread(index, chosen.runs)
     for shown in chosen.runs[:1]:
@@ -249,17 +249,17 @@ async def _warm_up(studio: Studio, chosen: Chosen) -> None:
 _RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
 ROUTES: list[Any] = [
     (r"/", Page, {"kind": "text/html", "content": page.html}),
-    (r"/explore\.css", Page, {"kind": "text/css", "content": page.style}),
+    (r"/explore\.css", Page, {"kind": "text/css", "content": page.page_style}),
     (r"/explore\.js", Page, {"kind": "text/javascript", "content": page.script}),
-    (r"/index", Index),
+    (r"/index", IndexData),
     (r"/tests", Tests),
     (rf"/run/{_RUN}/(\d{{1,15}})", Packed),
-    (rf"/film/{_RUN}/{_CELL}", Film),
-    (rf"/elite/{_RUN}/{_CELL}", Elite),
+    (rf"/film/{_RUN}/{_CELL}", FilmData),
+    (rf"/elite/{_RUN}/{_CELL}", EliteData),
 ]
 
 
-async def serve(choose: Callable[[], Chosen], results: Results, port: int) -> None:
+async def serve(choose: Callable[[], PageRuns], results: Results, port: int) -> None:
     """Serves the page until a signal ends it, and prints its address.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-NAME = "ro-crate-metadata.json"
+CRATE_FILE = "ro-crate-metadata.json"
 # Types that Python's `mimetypes` knows only on some machines.
 _FORMATS = {
     ".csv": "text/csv",

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
-from qdsweep.analysis.export.crate import NAME as CRATE
+from qdsweep.analysis.export.crate import CRATE_FILE as CRATE
 from qdsweep.analysis.export.crate import metadata, readme
 from qdsweep.analysis.stages import STAGES
 from qdsweep.config.base import TARGET

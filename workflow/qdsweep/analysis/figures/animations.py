@@ -37,7 +37,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.legend import COLORMAP, Mark
-from qdsweep.analysis.selection import Tables, others_text, read_tables, short_names
+from qdsweep.analysis.selection import SweepTables, others_text, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif
 from qdsweep.elites.rollout import rollout, slug
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-MAX_GROUPS = 6
+_MAX_GROUPS = 6
 FRAMES = 40
 _SECONDS = 5.0
 _PIXELS = 400  # width and height of the picture of a CVT archive
@@ -142,11 +142,11 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
     remove_others(folder, names | animated.keys())
 
 
-def best_groups(tables: Tables) -> dict[str, list[str]]:
+def best_groups(tables: SweepTables) -> dict[str, list[str]]:
     """Returns the groups that animations show: at most six, the best of each scale."""
-    score_scales = dict(list(tables.score_scales.items())[:MAX_GROUPS])
+    score_scales = dict(list(tables.score_scales.items())[:_MAX_GROUPS])
     return {
-        scale: tables.best(groups, max(1, MAX_GROUPS // len(score_scales)))
+        scale: tables.best(groups, max(1, _MAX_GROUPS // len(score_scales)))
         for scale, groups in score_scales.items()
     }
 
@@ -248,7 +248,7 @@ def _cells_of_pixels(run: Run) -> NDArray[np.int64] | None:
     "the figure {0}",
     lambda why, name, *about: Omitted(name, "Evolution", "Archives over time", why),
 )
-def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Drawn | Omitted:
+def stills(name: str, scale: str, shown: list[Evolution], tables: SweepTables) -> Drawn | Omitted:
     """Draws a row of moments for each group, in one colour scale."""
     import pandas as pd
     from matplotlib.figure import Figure
@@ -289,7 +289,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
-    caption += others_text(sum(map(len, list(tables.score_scales.values())[MAX_GROUPS:])))
+    caption += others_text(sum(map(len, list(tables.score_scales.values())[_MAX_GROUPS:])))
     points = [
         filling.moment(iteration) for filling in shown for iteration in filling.iterations(FRAMES)
     ]

@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
 from qdsweep.analysis.legend import DASHES, Block, place_mark
-from qdsweep.analysis.selection import Tables, shown_text, task_score
+from qdsweep.analysis.selection import SweepTables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.files import read_arrays
@@ -199,7 +199,7 @@ def mean_profiles(runs: dict[str, list[Run]], band: str = "error") -> "pd.DataFr
     return pd.concat(parts, ignore_index=True)
 
 
-def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
+def _draw(ax: "Axes", tables: SweepTables, data: "pd.DataFrame") -> None:
     for group, line in data.groupby("group", sort=False):
         label, mark, x = tables.series[str(group)], tables.marks[str(group)], line["objective"]
         draw_line(ax, label, mark, x, *(line[f"elites_{end}"] for end in Band._fields))

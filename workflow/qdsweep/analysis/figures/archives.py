@@ -39,7 +39,7 @@ from qdsweep.analysis.figures.style import (
     style,
     wrap,
 )
-from qdsweep.analysis.selection import Tables, largest_budgets, shown_text
+from qdsweep.analysis.selection import SweepTables, largest_budgets, shown_text
 from qdsweep.files import write_text
 from qdsweep.metrics import RANK
 from qdsweep.ornaments import ornament
@@ -60,7 +60,7 @@ _EMPTY = "Colour: objective. Grey: no elite."
 _SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
 _HEADING = 0.3  # inches
 
-Shown = list[tuple["pd.Series", Run]]
+_Shown = list[tuple["pd.Series", Run]]
 
 
 def run_figure(run: Run, limits: Limits) -> "Figure":
@@ -204,7 +204,7 @@ def overview(data: SweepData) -> Drawn:
     return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, points)
 
 
-def key_text(tables: Tables) -> str:
+def key_text(tables: SweepTables) -> str:
     """Returns a sentence that explains the bar above a map."""
     return (
         " The bar above each map shows the line style of its group."
@@ -225,7 +225,12 @@ def _fitting(inches: float) -> int:
 
 
 def _draw_block(
-    block: "SubFigure", tables: Tables, shown: Shown, columns: int, side: float, limits: Limits
+    block: "SubFigure",
+    tables: SweepTables,
+    shown: _Shown,
+    columns: int,
+    side: float,
+    limits: Limits,
 ) -> None:
     """Draws archives, `columns` in a row and `side` inches wide, with one colour bar."""
     columns = min(columns, len(shown))
@@ -260,7 +265,7 @@ def _draw_block(
     add_color_bar(block, axes[: len(shown)], objectives, limits, aspect=25 * rows)
 
 
-def _elites(shown: Shown) -> "pd.DataFrame":
+def _elites(shown: _Shown) -> "pd.DataFrame":
     """Returns the elites of the archives shown."""
     import pandas as pd
 
@@ -268,7 +273,7 @@ def _elites(shown: Shown) -> "pd.DataFrame":
     return pd.concat(parts, ignore_index=True)
 
 
-def _budgets(tables: Tables, groups: list[str]) -> str:
+def _budgets(tables: SweepTables, groups: list[str]) -> str:
     means = tables.table[tables.table["group"].isin(groups)]["evaluations_mean"]
     low, high = number(means.min()), number(means.max())
     return low if low == high else f"{low} to {high}"

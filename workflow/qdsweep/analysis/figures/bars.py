@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MAX_BARS = 24
+_MAX_BARS = 24
 # Phase -> its label in the figure, and its colour.
 _BARS = {
     "evaluate": ("evaluate", "#56B4E9"),
@@ -36,7 +36,7 @@ def timing_figure(data: SweepData) -> Drawn:
     """Draws the seconds of each phase, a bar for each group."""
     groups = group_times(run_times(data, data.runs_dir))
     bars = {phase: look for phase, look in _BARS.items() if f"{phase}_mean" in groups}
-    shown = groups.head(MAX_BARS)
+    shown = groups.head(_MAX_BARS)
     width = figure_width(8)
     labels = [wrap(group, 0.4 * width, 8) for group in shown["group"]]
     lines = sum(label.count("\n") + 1.3 for label in labels)
@@ -56,8 +56,8 @@ def timing_figure(data: SweepData) -> Drawn:
     part.add_legend("")
     parts = [f"{phase}_{part}" for phase in bars for part in ("mean", "se")]
     left_out = ""
-    if len(groups) > MAX_BARS:
-        left_out = f" Shown: the first {MAX_BARS} of {len(groups)} groups. The CSV file has all."
+    if len(groups) > _MAX_BARS:
+        left_out = f" Shown: the first {_MAX_BARS} of {len(groups)} groups. The CSV file has all."
     return Drawn(
         name="timing",
         section="Time",

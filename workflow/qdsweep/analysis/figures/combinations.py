@@ -151,7 +151,7 @@ def axis_of(
     return Axis(name, [value for _, value in numbers], array, log, label)
 
 
-def seeds_text(counts: "pd.Series", noun: str = "seed") -> str:
+def seed_count(counts: "pd.Series", noun: str = "seed") -> str:
     """Returns the number of seeds behind means: `5 seeds`, or `3 to 5 seeds`."""
     low, high = int(counts.min()), int(counts.max())
     return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
@@ -318,7 +318,7 @@ def parallel_coordinates(
     caption = (
         f"Each line is one of {plural(len(table), 'combination')} of swept values. Its end and"
         f" colour show the final {combined.score.phrase}, mean over"
-        f" {seeds_text(table['n'])}.{combined.missing_text}{log_text(combined.axes)}{where}"
+        f" {seed_count(table['n'])}.{combined.missing_text}{log_text(combined.axes)}{where}"
     )
     data = combined.table[[*combined.names, *STATISTICS]]
     return Drawn(name, section, "Parallel coordinates", caption, figure, data)

@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.selection import Tables, domain_name, others_text
+from qdsweep.analysis.selection import SweepTables, domain_name, others_text
 from qdsweep.metrics import BY_NAME, RANK
 from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, plural
@@ -29,7 +29,7 @@ MAX_FAMILIES = 4
 Geometry = tuple[tuple[int, ...], tuple[tuple[float, float], ...]]
 
 
-class Family(NamedTuple):
+class ArchiveFamily(NamedTuple):
     """Groups whose archives differ, but not their task and QD-score offset.
 
     `task`: what else must be equal, as `_task` returns it. `abouts`: `archive` of summary.json, one
@@ -124,9 +124,9 @@ def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
     return float(archive.stats.qd_score), float(archive.stats.coverage)
 
 
-def _families(data: SweepData) -> list[Family]:
+def _families(data: SweepData) -> list[ArchiveFamily]:
     """Returns the families of two or more score scales that differ only in their archives."""
-    families: list[Family] = []
+    families: list[ArchiveFamily] = []
     for groups in data.score_scales.values():
         run = reported_run(data.runs_dir, data.median_run(groups[0]))
         about, task = run.summary["archive"], _task(run)
@@ -137,7 +137,7 @@ def _families(data: SweepData) -> list[Family]:
             if own == family[:3] and (task == family.task or None in (task, family.task))
         ]
         if len(alike) != 1:
-            alike = [Family(*own, task, [], [])]
+            alike = [ArchiveFamily(*own, task, [], [])]
             families += alike
         alike[0].groups.extend(groups)
         alike[0].abouts.append(about)
@@ -160,7 +160,9 @@ def _task(run: Run) -> tuple[Any, ...] | None:
     return dimension, *(about.get("measures") or ())
 
 
-def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.DataFrame", str]:
+def _scores(
+    data: SweepData, family: ArchiveFamily, geometry: Geometry
+) -> tuple["pd.DataFrame", str]:
     """Returns mean and standard error of each group, and a note on them for the caption."""
     import pandas as pd
 
@@ -185,7 +187,7 @@ def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.Da
     return means, note + beyond_text(runs)
 
 
-def _title(family: Family, geometry: Geometry) -> str:
+def _title(family: ArchiveFamily, geometry: Geometry) -> str:
     dims, ranges = geometry
     size = f" {TIMES} ".join(map(str, dims))
     extent = f" {TIMES} ".join(f"[{exact(low)}, {exact(high)}]" for low, high in ranges)
@@ -193,7 +195,7 @@ def _title(family: Family, geometry: Geometry) -> str:
 
 
 def _dots(
-    ax: "Axes", tables: Tables, data: "pd.DataFrame", name: str, heading: str, factor: float
+    ax: "Axes", tables: SweepTables, data: "pd.DataFrame", name: str, heading: str, factor: float
 ) -> None:
     for place, row in enumerate(data.to_dict("records")):
         error = row[f"{name}_se"]

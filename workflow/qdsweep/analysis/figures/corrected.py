@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SECTION = "Corrected archives"
-MAX_BARS = 12
-MAX_PANELS = 4
+_SECTION = "Corrected archives"
+_MAX_BARS = 12
+_MAX_PANELS = 4
 _SIDE_BY_SIDE = 5.0  # inches that two maps need side by side
 
 
@@ -47,7 +47,7 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
     """Draws the QD score of each group, as reported and corrected."""
     from matplotlib.figure import Figure
 
-    chosen = data.shown(MAX_PANELS, MAX_BARS)
+    chosen = data.shown(_MAX_PANELS, _MAX_BARS)
     width = figure_width(7.2)
     heights = [0.4 * len(groups) + 0.6 + 0.3 * (len(chosen) > 1) for groups in chosen.values()]
     figure = Figure(figsize=(width, sum(heights) + 0.3), layout="constrained")
@@ -73,7 +73,7 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
     shown = [group for groups in chosen.values() for group in groups]
     title = "Overestimation of the score"
     points = scores[scores["group"].isin(shown)]
-    return Drawn("corrected_scores", SECTION, title, caption, figure, points)
+    return Drawn("corrected_scores", _SECTION, title, caption, figure, points)
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
@@ -139,4 +139,4 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
     parts = [elite_table(run, archive=name) for name, run in runs.items()]
     points = pd.concat(parts, ignore_index=True)
     title = "An archive as reported and corrected"
-    return Drawn("corrected_archives", SECTION, title, caption, figure, points)
+    return Drawn("corrected_archives", _SECTION, title, caption, figure, points)

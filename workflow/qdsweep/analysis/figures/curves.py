@@ -8,7 +8,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import (
-    DRAWN,
+    DRAW_STYLES,
     THIN,
     draw_line,
     figure_width,
@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import (
     start_at_zero,
 )
 from qdsweep.analysis.legend import DASHES
-from qdsweep.analysis.selection import Tables, shown_text
+from qdsweep.analysis.selection import SweepTables, shown_text
 from qdsweep.metrics import EVALUATIONS, STEPS
 from qdsweep.text import listed
 
@@ -74,7 +74,7 @@ def _shown(views: list[View]) -> str:
     return f"{', '.join(parts)}, and {views[-1].metric.phrase} over wall time"
 
 
-def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
+def draw_curves(ax: "Axes", tables: SweepTables, groups: list[str], view: View) -> None:
     """Draws the curve of a metric of each group, with the bands of the sweep."""
     lines, metric = curve_lines(tables, groups, view), view.metric
     longest = max((float(line.x[-1]) for line in lines), default=0.0)
@@ -83,7 +83,11 @@ def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> No
         mark = tables.marks[line.group]
         name, stairs = tables.series[line.group], metric.stairs
         draw_line(ax, name, mark, line.x / size, *line.band, stairs=stairs)
-        look = {"color": mark.color, "linestyle": DASHES[mark.dash], "drawstyle": DRAWN[stairs]}
+        look = {
+            "color": mark.color,
+            "linestyle": DASHES[mark.dash],
+            "drawstyle": DRAW_STYLES[stairs],
+        }
         for x, y in line.seeds:
             ax.plot(x / size, y, **look, **THIN)
     ax.set_xlabel(view.over.title(unit))

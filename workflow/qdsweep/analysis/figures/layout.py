@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-Entry = tuple["Artist", str]
+LegendEntry = tuple["Artist", str]
 _LOOK: dict[str, Any] = {"handlelength": 3, "columnspacing": 1.5, "borderaxespad": 0}
 _SPACE = 0.2  # inches above and below a legend
 
@@ -62,7 +62,7 @@ def add_legend(
         legend.remove()
 
 
-def _columns(block: Block, rows: int) -> list[list[Entry]]:
+def _columns(block: Block, rows: int) -> list[list[LegendEntry]]:
     """Returns the columns of a block in a legend, under its title, filled up with blanks."""
     entries = list(zip(*_handles(block), strict=True))
     entries += [_blank()] * (-len(entries) % rows)
@@ -73,7 +73,7 @@ def _columns(block: Block, rows: int) -> list[list[Entry]]:
     return [[head, *column] for head, column in zip(heads, columns, strict=True)]
 
 
-def _blank(label: str = "") -> Entry:
+def _blank(label: str = "") -> LegendEntry:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], linestyle=""), label
@@ -102,7 +102,7 @@ MAX_PANELS = MOST_PANELS
 _HEADING = 0.3  # inches
 
 
-class Part(NamedTuple):
+class FigurePart(NamedTuple):
     """A part of a figure.
 
     Attributes:
@@ -126,7 +126,7 @@ class Part(NamedTuple):
 
 def lay_out(
     legends: Mapping[str, list[Block]], columns: int, width: float, height: float
-) -> tuple["Figure", list[Part]]:
+) -> tuple["Figure", list[FigurePart]]:
     """Lays out a figure with a part under each heading; a single part has none.
 
     Args:
@@ -153,7 +153,7 @@ def lay_out(
     panels = list(figure.subfigures(rows, columns, squeeze=False).flat)[:count]
     around = [None] * (count - 1) + [figure if is_needed else None] if alike else panels
     places = zip(panels, around, every, strict=True)
-    parts = [Part(panel, place, inches, own) for panel, place, own in places]
+    parts = [FigurePart(panel, place, inches, own) for panel, place, own in places]
     if count > 1:
         for heading, part in zip(legends, parts, strict=True):
             add_heading(part.panel, heading, width / columns)

@@ -19,7 +19,7 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.legend import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
-from qdsweep.records.metrics import column_of, read_metrics, read_rows
+from qdsweep.records.metrics import read_metrics, read_rows, unit_column
 from qdsweep.records.paths import RunDir
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.text import number, plural, short_number
@@ -87,7 +87,7 @@ def setting_curve(search: Searched, trial: Placed, runs_dir: Path) -> "pd.DataFr
     """
     import pandas as pd
 
-    axis, seeds = column_of(search.unit), []
+    axis, seeds = unit_column(search.unit), []
     for run in trial.runs.values():
         path = RunDir(runs_dir / run).state.metrics
         if read_rows(path):
@@ -278,7 +278,7 @@ def _whole(search: Searched) -> set[int]:
 
 
 NAME, TITLE = "search_ranks", "Rank correlation between rungs"
-MOST_PANELS = 6
+_MOST_PANELS = 6
 FEWEST = 5  # settings that a correlation is judged by
 NEAR_ZERO = 0.2
 
@@ -359,7 +359,7 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
         return Omitted(
             NAME, SECTION, TITLE, "fewer than two settings were promoted to a larger budget"
         )
-    shown = every[:MOST_PANELS]
+    shown = every[:_MOST_PANELS]
     across = min(3, len(shown))
     down = math.ceil(len(shown) / across)
     width = figure_width(3.3 * across)

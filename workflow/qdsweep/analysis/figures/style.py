@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EMPTY_CELL = "#e9e9e9"
 THIN: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.55}
 # How a line goes from value to value: straight, or in stairs.
-DRAWN = {False: "default", True: "steps-post"}
+DRAW_STYLES = {False: "default", True: "steps-post"}
 NOTE: dict[str, Any] = {"fontsize": 7.5, "color": "0.35"}
 
 _RC: dict[str, Any] = {
@@ -162,7 +162,7 @@ def draw_line(
         high: Its upper ends.
         stairs: Whether each value lasts until the next place.
     """
-    ax.plot(x, y, label=label, drawstyle=DRAWN[stairs], **line_style(mark))
+    ax.plot(x, y, label=label, drawstyle=DRAW_STYLES[stairs], **line_style(mark))
     look: dict[str, Any] = {"color": mark.color, "alpha": 0.2, "linewidth": 0}
     ax.fill_between(x, low, high, step="post" if stairs else None, **look)
 

@@ -18,7 +18,7 @@ from qdsweep.analysis.figures.combinations import (
     nice_numbers,
     parallel_coordinates,
     score_limits,
-    seeds_text,
+    seed_count,
 )
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SECTION = "Sweep"
-MAX_SCORE_SCALES = 4
-MAX_LINES = 12
+_SECTION = "Sweep"
+_MAX_SCORE_SCALES = 4
+_MAX_LINES = 12
 MAX_PAIRS = 6
 _MOST_VALUES = 20  # of a name, in a heatmap
 
@@ -50,8 +50,8 @@ def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
         return []
     views: list[Drawn | Omitted] = []
     every = combinations(data)
-    more = others_text(sum(len(combined.table) for combined in every[MAX_SCORE_SCALES:]))
-    every = every[:MAX_SCORE_SCALES]
+    more = others_text(sum(len(combined.table) for combined in every[_MAX_SCORE_SCALES:]))
+    every = every[:_MAX_SCORE_SCALES]
     tasks = short_names([combined.scale for combined in every])
     for position, combined in enumerate(every):
         end = f"_{position + 1}" if position else ""
@@ -59,7 +59,7 @@ def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
         drawn: list[Drawn | Omitted] = []
         if len(combined.axes) > 1:
             name = f"parallel_coordinates{end}"
-            drawn.append(parallel_coordinates(combined, name, SECTION, where))
+            drawn.append(parallel_coordinates(combined, name, _SECTION, where))
         for axis in combined.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
@@ -83,7 +83,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
     table = known.assign(**{axis.name: known[axis.name].astype(float)})
     parts = [(_label(part, rest), part) for _, part in _parts(table, others)]
     lines = [(label, part) for label, part in parts if len(part) > 1]
-    shown = sorted(lines, key=lambda line: -line[1]["mean"].max())[:MAX_LINES]
+    shown = sorted(lines, key=lambda line: -line[1]["mean"].max())[:_MAX_LINES]
     shown = [line for line in lines if any(line is best for best in shown)]  # in the sweep's order
     longest = max((len(label) for label, _ in shown), default=0)
     width = figure_width(5.0 + 0.065 * longest)
@@ -113,19 +113,19 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
         several = f", one line for each {noun} of {listed(called)}" if others else ""
         caption = (
             f"Final {combined.score.phrase} over {axis.label}{several}. Points and bars: mean"
-            f" ± standard error over {seeds_text(points['n'])}."
+            f" ± standard error over {seed_count(points['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
     else:
         caption = (
             f"Final {combined.score.phrase} over {axis.label}. Each dot is one combination of swept"
-            f" values, mean over {seeds_text(points['n'])}. The other values vary, too."
+            f" values, mean over {seed_count(points['n'])}. The other values vary, too."
         )
     data = points[[axis.name, *others, *STATISTICS]]
     title = f"{combined.score.heading} over {axis.label}"
     caption += f"{combined.missing_text}{log_text([axis])}{where}"
-    return Drawn(name, SECTION, title, caption, figure, data)
+    return Drawn(name, _SECTION, title, caption, figure, data)
 
 
 def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
@@ -167,14 +167,14 @@ def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
     over = ", over all values of the other parameters" if count > 2 else ""
     caption = (
         f"Mean final {combined.score.phrase} of pairs of swept values{over}. Each mean is over"
-        f" {seeds_text(data['n'], 'run')}.{combined.missing_text}{where}"
+        f" {seed_count(data['n'], 'run')}.{combined.missing_text}{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
         caption += " Grey: the pair is not in the sweep."
     possible = count * (count - 1) // 2
     if len(pairs) < possible:
         caption += f" Shown: {len(pairs)} of {possible} pairs."
-    return [Drawn(name, SECTION, "Pairs of parameters", caption, figure, data)]
+    return [Drawn(name, _SECTION, "Pairs of parameters", caption, figure, data)]
 
 
 def _draw_pair(

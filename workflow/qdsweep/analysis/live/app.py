@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from qdsweep.analysis.live.follow import Follow, Followed, plot, sparkline
+from qdsweep.analysis.live.follow import Follow, Followed, curve_plot, sparkline
 from qdsweep.analysis.search import STATES, Searched, levels_so_far
 from qdsweep.files import signature
 from qdsweep.metrics import RANK, Metric
@@ -203,7 +203,7 @@ FILTERS: dict[str, Callable[[Followed], bool]] = {
 }
 
 
-class Watch(App[None]):
+class WatchApp(App[None]):
     """Follows a sweep (None: the one started last) until the user quits."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -352,7 +352,7 @@ class Watch(App[None]):
             return
         self._drawn = drawn
         self._put("about", _about(run))
-        curve = plot(points, size.width - 1, size.height, run.metric)
+        curve = curve_plot(points, size.width - 1, size.height, run.metric)
         self._put("plot", Text(curve, no_wrap=True))
         lines = [line[: self.size.width] for line in log_tail(log, LOG_LINES)]
         self._put("log", Text("\n".join(lines), no_wrap=True))

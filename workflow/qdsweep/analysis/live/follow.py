@@ -19,20 +19,20 @@ from qdsweep.metrics import RANK, Metric
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
-from qdsweep.records.progress import Outdated, Outlook, Standing, outlook, read_standing
+from qdsweep.records.progress import Outdated, Outlook, Standing, read_standing, totals
 from qdsweep.text import apart, short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
 
 SAMPLES = 64  # lines read of a long stretch of a file
-MOST = 256  # points kept
+MAX_POINTS = 256  # points kept
 WHOLE = 65_536  # a shorter stretch is read whole [bytes]
 _BLOCK = 1_024  # longer than two lines [bytes]
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass
-class Curve:
+class LiveCurve:
     """A metric over evaluations of one run, as far as its `state/metrics.csv` goes."""
 
     path: Path
@@ -63,7 +63,7 @@ class Curve:
             point = self._point(line)
             if point is not None and (not self.points or point[0] > self.points[-1][0]):
                 self.points.append(point)
-        while len(self.points) > MOST:
+        while len(self.points) > MAX_POINTS:
             self.points = [*self.points[:-1:2], self.points[-1]]
 
     def _point(self, line: bytes) -> Point | None:
@@ -113,7 +113,7 @@ def sparkline(points: list[Point], width: int) -> str:
 
 
 @ornament("no curve", lambda why, points, width, *room: why[:width], _in_place)
-def plot(points: list[Point], width: int, height: int, metric: Metric = RANK) -> str:
+def curve_plot(points: list[Point], width: int, height: int, metric: Metric = RANK) -> str:
     """Returns the curve as a text plot of these sizes [characters]; empty without room."""
     if len(points) < 2 or width < 24 or height < 5:
         return ""
@@ -168,7 +168,7 @@ class Followed:
 
     def measure(self, metric: Metric) -> None:
         """Sets the metric that is shown of it."""
-        self.metric, self.curve = metric, Curve(self.folder.state.metrics, metric)
+        self.metric, self.curve = metric, LiveCurve(self.folder.state.metrics, metric)
 
     @property
     def score(self) -> float | None:
@@ -233,7 +233,7 @@ class Follow:
     @property
     def outlook(self) -> Outlook:
         """Progress and cost of the sweep."""
-        return outlook([run.standing for run in self.runs.values()])
+        return totals([run.standing for run in self.runs.values()])
 
     @property
     def reevaluated(self) -> tuple[int, int]:

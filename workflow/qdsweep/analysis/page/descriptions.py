@@ -9,11 +9,11 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
-from qdsweep.config.algorithm import Algorithm, Bandit, Composition, PluginAlgorithm
+from qdsweep.config.algorithm import AlgorithmSettings, Bandit, Composition, PluginAlgorithm
 from qdsweep.config.archives import ARCHIVES, PluginArchive
 from qdsweep.config.base import Model, value_text
 from qdsweep.config.compose import read_part
-from qdsweep.config.domain import Domain
+from qdsweep.config.domain import DomainSettings
 from qdsweep.config.emitters import STRATEGIES, EmitterKind
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.keys import ALIASED, models_in
@@ -40,7 +40,7 @@ def cited(text: str) -> list[str]:
     return list(dict.fromkeys(key[1:] for group in groups for key in group.split("; ")))
 
 
-def plain(text: str) -> str:
+def plain_citations(text: str) -> str:
     """Returns a text with citations as (Mouret & Clune, 2015)."""
     return _CITATION.sub(lambda found: f" ({'; '.join(map(_short, _keys(found)))})", text)
 
@@ -131,18 +131,18 @@ def task(run: Run) -> str:
     return ", ".join(parts)
 
 
-def domain_of(config: dict[str, Any]) -> Domain:
+def domain_of(config: dict[str, Any]) -> DomainSettings:
     """Returns the domain of a resolved experiment; see `read_part`."""
-    domain: Domain = read_part("domain", config["domain"])
+    domain: DomainSettings = read_part("domain", config["domain"])
     return domain
 
 
-def _is_deterministic(domain: Domain) -> bool:
+def _is_deterministic(domain: DomainSettings) -> bool:
     """Returns whether seeds change nothing; a user's class declares it."""
     return domain.is_deterministic or getattr(_class_of(domain), "is_deterministic", None) is True
 
 
-def _class_of(domain: Domain) -> type | None:
+def _class_of(domain: DomainSettings) -> type | None:
     """Returns the class of a user's domain, of which no object is made; None if there is none."""
     if ":" not in domain.type:
         return None
@@ -172,7 +172,9 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         configs: The resolved experiments that use it; a swept key gets all its values.
         title: Its label in the report; None: its name in papers.
     """
-    models: list[Algorithm] = [read_part("algorithm", config["algorithm"]) for config in configs]
+    models: list[AlgorithmSettings] = [
+        read_part("algorithm", config["algorithm"]) for config in configs
+    ]
     variants: dict[tuple[str, ...], list[int]] = {}
     for place, model in enumerate(models):
         variants.setdefault(_types(model), []).append(place)
@@ -187,7 +189,7 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
     return " ".join(sentences)
 
 
-def _types(model: Algorithm) -> tuple[str, ...]:
+def _types(model: AlgorithmSettings) -> tuple[str, ...]:
     """Returns the types of an algorithm's parts in words: archive, emitters, scheduler."""
     if isinstance(model, PluginAlgorithm):
         return (model.type, "", "")
@@ -199,9 +201,9 @@ def _types(model: Algorithm) -> tuple[str, ...]:
     return f"a {kind} archive", listed(emitters), f"the scheduler {model.scheduler.type}"
 
 
-def _variant(title: str, configs: list[dict[str, Any]], models: list[Algorithm]) -> str:
+def _variant(title: str, configs: list[dict[str, Any]], models: list[AlgorithmSettings]) -> str:
     """Returns a sentence on experiments whose algorithms differ only in values."""
-    values: dict[tuple[str, str], list[Value]] = {}
+    values: dict[tuple[str, str], list[StatedValue]] = {}
     facts: dict[str, list[str]] = {}
     for config, model in zip(configs, models, strict=True):
         facts |= {kind: [] for kind, *_ in _emitters(config["algorithm"], model)}
@@ -210,7 +212,7 @@ def _variant(title: str, configs: list[dict[str, Any]], models: list[Algorithm])
     for (kind, phrase), every in values.items():
         options = [option for option in dict.fromkeys(every) if option.text]
         if len(every) < len(configs):  # an argument of a user's class that only some give
-            options.append(Value("its default"))
+            options.append(StatedValue("its default"))
         if any(not option.is_quiet for option in options) or len(options) > 1:
             facts.setdefault(kind, []).append(_fact(phrase, [option.text for option in options]))
     title += cite(models[0].papers)
@@ -238,7 +240,7 @@ def _fact(phrase: str, options: list[str]) -> str:
 
 
 def _in_numbers(
-    facts: dict[str, list[str]], configs: list[dict[str, Any]], models: list[Algorithm]
+    facts: dict[str, list[str]], configs: list[dict[str, Any]], models: list[AlgorithmSettings]
 ) -> str:
     """Returns the groups of emitters, with the size of each unless all are equal."""
     sizes: dict[str, list[str]] = {}
@@ -266,7 +268,7 @@ def _in_numbers(
 _IDLE = object()  # the value of a key that has no effect next to the others
 
 
-class Value(NamedTuple):
+class StatedValue(NamedTuple):
     """A value in a text; a quiet one (0, false, null) is stated only where it is swept.
 
     The text of a key without effect is empty.
@@ -276,7 +278,9 @@ class Value(NamedTuple):
     is_quiet: bool = False
 
 
-def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[str, str], Value]:
+def _hyper_parameters(
+    config: dict[str, Any], model: AlgorithmSettings
+) -> dict[tuple[str, str], StatedValue]:
     """Returns (kind of emitters, phrase) -> value.
 
     The phrase of a key is the title of its field; the value replaces its `...`, or follows it.
@@ -302,12 +306,12 @@ def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[st
             # An argument of a user's class may have the name of another key.
             names = (titles.get(key, f"{key} ="), f"{key} =", f"arguments.{key} =")
             phrase = next((name for name in names if (kind, name) not in texts), names[-1])
-            texts[kind, phrase] = Value(text, quiet)
+            texts[kind, phrase] = StatedValue(text, quiet)
     return texts
 
 
 def _parts(
-    config: dict[str, Any], model: Algorithm
+    config: dict[str, Any], model: AlgorithmSettings
 ) -> Iterator[tuple[str, type[Model], dict[str, Any]]]:
     """Yields kind of emitters (empty but for several), config model and keys of each part."""
     algorithm, step = config["algorithm"], mutation_scale(config)
@@ -401,7 +405,7 @@ def _emitter_title(emitter: EmitterKind) -> str:
 
 
 def _emitters(
-    algorithm: dict[str, Any], model: Algorithm
+    algorithm: dict[str, Any], model: AlgorithmSettings
 ) -> list[tuple[str, dict[str, Any], EmitterKind]]:
     """Returns kind, keys and model of each group of emitters; no kind where there is one group."""
     groups = algorithm.get("emitters") or [

@@ -142,7 +142,7 @@ _FILMS = 4_500_000  # bytes of animations in a page, at most
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownFigure:
     """A figure in the page, with its data and the command that draws it again.
 
     One without a picture is not drawn, and its caption has the reason. Or it has files only,
@@ -183,7 +183,7 @@ class Films:
     commands: list[str]
 
 
-def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
+def figure_sections(data: SweepData) -> dict[str, list[ShownFigure]]:
     """Returns every figure of `plots/figures.json` and of the folders below it, by section.
 
     Figures for a column in print, which have small letters, are enlarged.
@@ -195,7 +195,7 @@ def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
     enlarged = 1.0 if data.plan.figures.column_width is None else _ENLARGED
     main = sweep.plots / "figures.json"
     require(main, maker_of(main).first)
-    sections: dict[str, list[Shown]] = {}
+    sections: dict[str, list[ShownFigure]] = {}
     for index in (main, *sorted(sweep.plots.glob("*/*.json"))):
         if index.parent == sweep.rollouts:  # no list of figures
             continue
@@ -203,11 +203,13 @@ def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
         for entry in read_index(index):
             name, path = entry["name"], index.parent / entry["name"]
             if entry["why"]:
-                left_out = Shown(name, entry["title"], f"Not drawn: {entry['why']}.", None, [], "")
+                left_out = ShownFigure(
+                    name, entry["title"], f"Not drawn: {entry['why']}.", None, [], ""
+                )
                 sections.setdefault(entry["section"], []).append(left_out)
                 continue
             only = f" --only {name}" if stage == "plot" else ""
-            shown = Shown(
+            shown = ShownFigure(
                 name,
                 entry["title"],
                 entry["caption"],

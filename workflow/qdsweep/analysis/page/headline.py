@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.selection import Tables, compared_metric, largest_budgets
+from qdsweep.analysis.selection import SweepTables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.comparisons import compare, tasks
 from qdsweep.analysis.tables.groups import decimals_of, format_metric
@@ -22,7 +22,7 @@ from qdsweep.text import (
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_SCORE_SCALES = 6  # more are only in the tables
+_MAX_SCORE_SCALES = 6  # more are only in the tables
 MAX_RIVALS = 3  # groups that the best one is compared with, by name
 
 
@@ -63,7 +63,7 @@ def headline(data: SweepData) -> str:
         return f"{text} All archives are empty."
     scales = _ranked(data)
     best = [data.best(groups, 1)[0] for groups in scales.values()]
-    if 0 < len(best) <= MAX_SCORE_SCALES:
+    if 0 < len(best) <= _MAX_SCORE_SCALES:
         metric = _compared(data)
         texts = dict(zip(data.table["group"], format_metric(data.table, metric), strict=True))
         verb = "is that" if len(best) == 1 else "are those"
@@ -79,7 +79,7 @@ def headline(data: SweepData) -> str:
     return text
 
 
-def _ranked(tables: Tables) -> dict[str, list[str]]:
+def _ranked(tables: SweepTables) -> dict[str, list[str]]:
     """Returns the scales of several groups that have the metric that ranks, with these groups."""
     scales = {
         scale: [group for group in groups if tables.counts([group])[0]]
@@ -96,7 +96,7 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _compared(tables: Tables) -> Metric:
+def _compared(tables: SweepTables) -> Metric:
     """Returns the metric that ranks, as the table of groups has it, if all groups have that."""
     metrics = {
         compared_metric(tables.rank, tables.summary, groups)
@@ -105,7 +105,7 @@ def _compared(tables: Tables) -> Metric:
     return metrics.pop() if len(metrics) == 1 else tables.rank.always
 
 
-def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
+def _score(tables: SweepTables, metric: Metric, group: str, text: str) -> str:
     """`text`: mean and standard error as the table has them, with as many decimals."""
     n = tables.table.set_index("group")[f"{metric.column}_n"][group]
     return f"{group} ({text}{' %' if metric.percent else ''}, {plural(int(n), 'seed')})"
@@ -114,7 +114,7 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
 _TEST = "5 %, Welch's t-test with Holm's correction"
 
 
-def _tested(tables: Tables, scales: dict[str, list[str]], best: list[str]) -> str:
+def _tested(tables: SweepTables, scales: dict[str, list[str]], best: list[str]) -> str:
     """Returns sentences on whether the best groups differ from the others of their scales.
 
     `best`: the best group of each of `scales`.
@@ -168,13 +168,13 @@ def _confirmed(data: SweepData) -> str:
         return ""
     confirmed = data.called.dressed(confirmed).dropna(subset=["unseen_mean"])
     score_scales = [rows for _, rows in confirmed.groupby("scale", sort=False)]
-    if not 0 < len(score_scales) <= MAX_SCORE_SCALES:
+    if not 0 < len(score_scales) <= _MAX_SCORE_SCALES:
         return ""
     seeds = seeds_text(row["values"]["seed"] for row in data.confirming)
     return f" On the held-out {seeds}, {'; '.join(_held(data, rows) for rows in score_scales)}."
 
 
-def _held(tables: Tables, rows: "pd.DataFrame") -> str:
+def _held(tables: SweepTables, rows: "pd.DataFrame") -> str:
     """Returns how the winners of one scale did."""
     metric = tables.metric(rows["metric"].iloc[0])
     scores = (metric.sign * rows[f"{kind}_mean"] for kind in ("unseen", "sweep"))

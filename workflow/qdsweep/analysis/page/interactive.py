@@ -13,7 +13,7 @@ from qdsweep.analysis.figures.heatmap import narrowed
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
-from qdsweep.analysis.selection import Tables, others_text, short_names
+from qdsweep.analysis.selection import SweepTables, others_text, short_names
 from qdsweep.ornaments import ornament
 from qdsweep.text import (
     common_decimals,
@@ -38,7 +38,7 @@ class Label(NamedTuple):
 _BETWEEN = 12  # points between two axes, where the mouse finds a line
 
 
-def parallel_coordinates(
+def hover_coordinates(
     combined: Combinations, about: Callable[[dict[str, Any]], Label], what: str = "group"
 ) -> tuple[tuple[list[dict[str, Any]], dict[str, Any]], str]:
     """Returns the traces, the layout and caption of one scale: a line for each combination.
@@ -122,8 +122,8 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
     }
 
 
-MAX_LINES = 28  # the number of pairs of colour and dash
-MAX_PANELS = 6
+_MAX_LINES = 28  # the number of pairs of colour and dash
+_MAX_PANELS = 6
 _POINTS = 150
 _PLAIN = (1e-6, 1e15)  # sizes of numbers without powers of ten
 # legend.DASHES and legend.MARKERS, as plotly calls them.
@@ -175,7 +175,7 @@ def _of_groups(data: SweepData) -> list[Interactive]:
                 ]
                 return Label(row["group"], swept)
 
-            drawn, caption = parallel_coordinates(combined, label)
+            drawn, caption = hover_coordinates(combined, label)
             caption += _left_out(data.score_scales)
             title = f"Parallel coordinates{about}"
             figures.append(_coordinates(place + 1, title, caption, drawn))
@@ -196,7 +196,7 @@ def _of_settings(search: Searched) -> list[Interactive]:
         why = [row["why"]] if row["why"] else []
         return Label(f"setting {row['group']}", [*swept, *why, so_far], row["group"] in pale)
 
-    drawn, caption = parallel_coordinates(combined, label, "setting")
+    drawn, caption = hover_coordinates(combined, label, "setting")
     if pale:
         caption += " Pale: settings that stopped earlier, with the score at that time."
     return [_coordinates(1, "Parallel coordinates", caption, drawn)]
@@ -214,11 +214,11 @@ def _parts(parts: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
     """Returns the end of a title and the groups of each panel or scale, at most `MAX_PANELS`."""
     names = short_names(list(parts)) if len(parts) > 1 else [""]
     titles = [f": {name}" if name else "" for name in names]
-    return list(zip(titles, parts.values(), strict=True))[:MAX_PANELS]
+    return list(zip(titles, parts.values(), strict=True))[:_MAX_PANELS]
 
 
 def _left_out(parts: dict[str, list[str]]) -> str:
-    return others_text(sum(map(len, list(parts.values())[MAX_PANELS:])))
+    return others_text(sum(map(len, list(parts.values())[_MAX_PANELS:])))
 
 
 def plotly_source() -> str:
@@ -229,15 +229,15 @@ def plotly_source() -> str:
 
 
 @ornament("the interactive figure {2} of the page", _nothing)
-def _of_panel(tables: Tables, groups: list[str], name: str, title: str) -> list[Interactive]:
+def _of_panel(tables: SweepTables, groups: list[str], name: str, title: str) -> list[Interactive]:
     """Returns the learning curves of a panel."""
     views, caption = _learning_curves(tables, groups)
     return [Interactive(name, title, caption, views)]
 
 
-def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str], str]:
+def _learning_curves(tables: SweepTables, groups: list[str]) -> tuple[dict[str, str], str]:
     """Returns the views and the caption of learning curves."""
-    shown = tables.best(groups, MAX_LINES)
+    shown = tables.best(groups, _MAX_LINES)
     views = {}
     for view in page_views(tables):
         lines = curve_lines(tables, shown, view)
@@ -254,7 +254,7 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
 
 
 def _draw(
-    view: View, tables: Tables, lines: list[Line]
+    view: View, tables: SweepTables, lines: list[Line]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Returns the traces and the axes of a view: a band and a line for each group."""
     opacity = 0.18 if len(lines) <= 8 else 0.07  # many bands would hide the lines
@@ -272,7 +272,9 @@ def _draw(
     return traces, {"xaxis": x, "yaxis": y, "showlegend": len(lines) > 1}
 
 
-def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:
+def _band_and_line(
+    view: View, tables: SweepTables, line: Line, opacity: float
+) -> list[dict[str, Any]]:
     points = _thin(len(line.x))
     x, (middle, low, high) = line.x[points], (part[points] for part in line.band)
     mark = tables.marks[line.group]

@@ -8,9 +8,9 @@ from typing import Any
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.page import descriptions
-from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
+from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain_citations
 from qdsweep.analysis.page.search import how_searched
-from qdsweep.analysis.selection import Tables, largest_budgets, task_score
+from qdsweep.analysis.selection import SweepTables, largest_budgets, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import read_part
@@ -20,7 +20,7 @@ from qdsweep.config.keys import schedule_text
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.host.machine import processor
 from qdsweep.metrics import NORM_QD_SCORE, RANK
-from qdsweep.records.plan import Row
+from qdsweep.records.plan import PlannedRow
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
 from qdsweep.runs.load import Run
@@ -155,7 +155,7 @@ def read_summaries(data: SweepData, ids: Iterable[str]) -> list[dict[str, Any]]:
     return [read_summary(data.run(run).results) for run in ids]
 
 
-def imported(rows: Iterable[Row], data: SweepData) -> str:
+def imported(rows: Iterable[PlannedRow], data: SweepData) -> str:
     """Returns a sentence on imported runs; empty if there are none."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -219,10 +219,10 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
         _digest(own, summaries),
     ]
     text = " ".join(filter(None, sentences))
-    return Methods(plain(text), latex(text) + "\n", bibtex(text))
+    return Methods(plain_citations(text), latex(text) + "\n", bibtex(text))
 
 
-def _digest(tables: Tables, summaries: list[dict[str, Any]]) -> str:
+def _digest(tables: SweepTables, summaries: list[dict[str, Any]]) -> str:
     """Returns a sentence with the digest; empty if a run went further than the tables."""
     rows = largest_budgets(tables.with_results)
     if (rows["total_evaluations"] > rows["evaluations"]).any():
@@ -295,7 +295,7 @@ def _budget(data: SweepData) -> str:
     return f"Each run used {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
 
 
-def _figures_of_merit(tables: Tables) -> str:
+def _figures_of_merit(tables: SweepTables) -> str:
     score = f"the QD score{cite(['pugh2016quality'])} (the sum, over all elites, of the"
     score += " objective minus the lower end of its nominal range)"
     have_cells = tables.table[f"{NORM_QD_SCORE}_n"] > 0
@@ -312,7 +312,7 @@ def _figures_of_merit(tables: Tables) -> str:
     )
 
 
-def _statistics(tables: Tables, shown: set[str]) -> list[str]:
+def _statistics(tables: SweepTables, shown: set[str]) -> list[str]:
     """Returns sentences on the statistics other than means and standard errors."""
     agarwal, newcombe = cite(["agarwal2021deep"]), cite(["newcombe2006confidence"])
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])

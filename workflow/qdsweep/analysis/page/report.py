@@ -14,7 +14,7 @@ from qdsweep.analysis.page.descriptions import SCALES, flat, mutation_scale, wit
 from qdsweep.analysis.page.gallery import (
     Download,
     Picture,
-    Shown,
+    ShownFigure,
     download,
     figure_sections,
     films,
@@ -88,7 +88,7 @@ class Settings:
     differing: Sheet | None
 
 
-def settings(runs: dict[str, Run]) -> Settings:
+def group_settings(runs: dict[str, Run]) -> Settings:
     """Returns the settings of a sweep, without seeds, from a run of each group."""
     known = {group: _known(resolved(run)) for group, run in runs.items()}
     keys = list(dict.fromkeys(key for config in known.values() for key in config))
@@ -144,7 +144,7 @@ def _text(config: dict[str, Any], key: str) -> str:
 
 
 @dataclass
-class Part:
+class PageSection:
     """A section of the page.
 
     Attributes:
@@ -162,8 +162,8 @@ class Part:
     entry: str
     tables: list[tuple[Sheet, list[Download]]] = field(default_factory=list)
     plots: list[Interactive] = field(default_factory=list)
-    figures: list[Shown] = field(default_factory=list)
-    files: list[Shown] = field(default_factory=list)
+    figures: list[ShownFigure] = field(default_factory=list)
+    files: list[ShownFigure] = field(default_factory=list)
 
 
 def report(sweep_dir: Path, runs_dir: Path) -> None:
@@ -234,7 +234,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         thumbnails_left_out=data.with_results["id"].nunique() - len(pictures),
         methods=methods(data, names),
         commands=commands(data),
-        settings=settings(data.median_runs),
+        settings=group_settings(data.median_runs),
     )
     write_text(data.sweep.report, page)
 
@@ -242,12 +242,12 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
 def sections(
     sheets: list[tuple[Sheet, list[Download]]],
     interactive: list[Interactive],
-    figures: dict[str, list[Shown]],
+    figures: dict[str, list[ShownFigure]],
     *,
     is_search: bool,
-) -> dict[str, Part]:
+) -> dict[str, PageSection]:
     """Returns all sections of the page, also those that are empty."""
-    parts = {section[0]: Part(*section) for section in _SECTIONS}
+    parts = {section[0]: PageSection(*section) for section in _SECTIONS}
     of_search = SEARCH_TABLES if is_search else ()
     for sheet, files in sheets:
         place = "search" if sheet.name in of_search else _TABLES.get(sheet.name, "results")

@@ -9,7 +9,7 @@ from qdsweep.analysis.search import Searched, ancestors, level_text
 from qdsweep.config.base import value_text
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.search.levels import search_cost, share_of_whole
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.text import (
     common_decimals,
     exact,
@@ -92,7 +92,7 @@ def winner_text(search: Searched) -> str:
     if search.is_pbt:
         return (
             f"The best at the end has a {search.metric.phrase} of {_score(search, best.score)}{of}."
-            f" Its schedule: {schedule_text(search)}."
+            f" Its schedule: {best_schedule_text(search)}."
         )
     text = (
         f"The best at the end is {search.label(best)}, with a {search.metric.phrase} of"
@@ -103,7 +103,7 @@ def winner_text(search: Searched) -> str:
     return f"{text}."
 
 
-def schedule_text(search: Searched) -> str:
+def best_schedule_text(search: Searched) -> str:
     """Returns the values of the best of a population, and when they changed."""
     parts, before, start = [], "", 0
     for trial in ancestors(search):
@@ -224,7 +224,7 @@ def _edges(search: Searched) -> list[str]:
     return warnings
 
 
-def _edge(text: str, swept: set[str], source: Drawn | None) -> str:
+def _edge(text: str, swept: set[str], source: DrawnSource | None) -> str:
     """Returns at which end of the swept values a value is; empty where it is at none.
 
     Args:

@@ -21,7 +21,12 @@ from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, mean_of, standard_error
 from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
-from qdsweep.analysis.tables.groups import first_batches, first_policies, group_sheet, group_table
+from qdsweep.analysis.tables.groups import (
+    first_batch_note,
+    first_policies,
+    group_sheet,
+    group_table,
+)
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.runs import (
@@ -41,7 +46,7 @@ from qdsweep.files import atomic, write_csv
 from qdsweep.host.process import die_with_parent
 from qdsweep.metrics import OTHER_CODE, PLACES, RECORDED, RESULTS, Metric, curves_of
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
-from qdsweep.records.plan import Plan, Row, read_plan
+from qdsweep.records.plan import Plan, PlannedRow, read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +63,7 @@ _SHARE = 500
 # Time between two lines on the progress [s].
 _QUIET_SECONDS = 10.0
 
-Source = tuple[RunFiles, list[Row]]
+RunRows = tuple[RunFiles, list[PlannedRow]]
 
 
 def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: int = 1) -> None:
@@ -97,7 +102,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
     by_name = names.dressed(curves)
     note = first_policies(by_name)
     if plan.counted == "evaluations":
-        note += first_batches(by_name, dressed[-1])
+        note += first_batch_note(by_name, dressed[-1])
     sheet = replace(sheet, note=sheet.note + note)
     write_sheet(sweep_dir, sheet, table)
     score_scales = score_scales_of(summary, names.names)
@@ -124,7 +129,7 @@ def read_runs(
     plan: Plan, sweep: SweepDir, runs_dir: Path, *, partial: bool = False, cores: int = 1
 ) -> list[Result]:
     """Returns the result of every row; a run is read once, and only if its files have changed."""
-    rows_of: dict[str, list[Row]] = {}
+    rows_of: dict[str, list[PlannedRow]] = {}
     for row in plan.rows:
         rows_of.setdefault(row.run, []).append(row)
     files = {run: RunDir(runs_dir / run).results for run in rows_of}
@@ -141,7 +146,7 @@ def read_runs(
 
 
 def _read_all(
-    sources: Sequence[Source],
+    sources: Sequence[RunRows],
     partial: bool,
     metrics: tuple[Metric, ...],
     codes: Codes,
@@ -173,7 +178,9 @@ def _begin(parent: int) -> None:
     die_with_parent(signal.SIGKILL, parent)
 
 
-def _read(partial: bool, metrics: tuple[Metric, ...], codes: Codes, source: Source) -> list[Result]:
+def _read(
+    partial: bool, metrics: tuple[Metric, ...], codes: Codes, source: RunRows
+) -> list[Result]:
     return read_results(*source, partial=partial, metrics=metrics, codes=codes)
 
 

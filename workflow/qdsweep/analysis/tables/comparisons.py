@@ -144,7 +144,7 @@ HEADINGS = (
     "p (Holm)",
     "p (Mann-Whitney)",
 )
-DATA = (
+_DATA = (
     "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
     "difference", "difference_se", "difference_low", "difference_high",
     "improvement", "improvement_low", "improvement_high", "welch_p", "holm_p", "mann_whitney_p",
@@ -169,7 +169,7 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
             *(improvement.value, improvement.low, improvement.high),
             *(welch_p, holm_p, mann_whitney(higher, lower)),
         )
-        records.append(dict(zip(DATA, values, strict=True)))
+        records.append(dict(zip(_DATA, values, strict=True)))
     return records
 
 
@@ -230,7 +230,7 @@ def write_comparisons(
     import pandas as pd
 
     sheet, records = comparisons(rank, summary, score_scales, called)
-    data = pd.DataFrame(records, columns=["scale", "metric", *DATA])
+    data = pd.DataFrame(records, columns=["scale", "metric", *_DATA])
     write_sheet(SweepDir(sweep_dir).tables, sheet, data)
 
 
@@ -318,7 +318,7 @@ NOTHING_TESTED = (
 )
 
 
-NAME = "factors"
+_NAME = "factors"
 # More pairs of a factor than these, and the table shows those within the best of the rest.
 SHOWN_PAIRS = SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
 
@@ -377,13 +377,13 @@ def write_factors(
                 records.append(where | {"factor": factor.name, "within": within} | record)
     folder = SweepDir(sweep_dir).tables
     if not rows:
-        remove_sheet(folder, NAME)
+        remove_sheet(folder, _NAME)
         return
     heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
     compared = {metric for _, _, metric, _ in scales}
     note = _note(plan, compared, left_out) + few_text(records)
-    sheet = Sheet(NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
-    data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *DATA])
+    sheet = Sheet(_NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
+    data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *_DATA])
     write_sheet(folder, sheet, data)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.search import read_search
-from qdsweep.analysis.selection import Tables, compared_metric, read_tables
+from qdsweep.analysis.selection import SweepTables, compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import MIN_SEEDS, mean_error_count
 from qdsweep.analysis.tables.groups import decimals_of
@@ -23,7 +23,7 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, write_confirm
+from qdsweep.records.plan import ConfirmingRow, PlannedRow, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run, require_own
 from qdsweep.text import common_decimals, mean_and_error, plural
@@ -71,7 +71,7 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
     write_confirm(sweep, rows)
 
 
-def winners(tables: Tables, top: int, imported: Collection[str] = ()) -> list[str]:
+def winners(tables: SweepTables, top: int, imported: Collection[str] = ()) -> list[str]:
     """Returns the best groups of each scale, best first, of those that can be run again."""
     means = tables.table.set_index("group")
     chosen: list[str] = []
@@ -127,8 +127,8 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     return sheet
 
 
-def _result(tables: Tables, row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
-    asked = Row(
+def _result(tables: SweepTables, row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
+    asked = PlannedRow(
         {},
         row["id"],
         row["iterations"],

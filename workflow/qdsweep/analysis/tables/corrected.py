@@ -14,7 +14,7 @@ from qdsweep.analysis.selection import (
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_of, standard_error
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.elites.corrected_archive import METRICS
+from qdsweep.elites.corrected_archive import CORRECTED_METRICS
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN
 from qdsweep.metrics import BY_NAME, DRAWN, RANK
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Column of tables/corrected.csv -> its heading.
-_OWN = [metric for metric in DRAWN if metric.name in METRICS]
+_OWN = [metric for metric in DRAWN if metric.name in CORRECTED_METRICS]
 _METRICS: dict[str, str] = {}
 for _one in _OWN:
     _METRICS[_one.column] = _one.heading
@@ -86,7 +86,7 @@ def _record(folder: RunDir, stem: str) -> dict[str, Any]:
         "one_seed": about["evaluation_seed"] not in ("iteration", "solution"),
     }
     for prefix, part in (("", "reported"), ("corrected_", "corrected")):
-        for name in METRICS:
+        for name in CORRECTED_METRICS:
             value = about[part][name]
             record[f"{prefix}{name}"] = math.nan if value is None else value
         for metric in (metric for metric in _OWN if metric.percent):

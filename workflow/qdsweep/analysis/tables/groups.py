@@ -292,7 +292,7 @@ def elites_below_range(summary: "pd.DataFrame") -> str:
     )
 
 
-def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
+def first_batch_note(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
     """Returns a sentence on groups that spent 5 % of their budget and more on a larger first batch.
 
     That is mostly due to `initial_solutions` of MAP-Elites.

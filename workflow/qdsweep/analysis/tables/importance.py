@@ -27,7 +27,7 @@ from qdsweep.errors import BadInput
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.search.tpe import Observation, is_score, study_of, swept_sources
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.text import number
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def best_of(settings: int) -> int:
     return max(math.ceil(_BEST * settings), _FEWEST_BEST)
 
 
-def lacking(sources: Sequence[Drawn], settings: Sequence[Observation]) -> str:
+def why_no_importance(sources: Sequence[DrawnSource], settings: Sequence[Observation]) -> str:
     """Returns why no importance can be computed from these settings; empty if one can."""
     names = [source.name for source, values in _columns(sources, settings) if len(set(values)) > 1]
     if len(names) < 2:
@@ -85,7 +85,9 @@ def lacking(sources: Sequence[Drawn], settings: Sequence[Observation]) -> str:
     return ""
 
 
-def importances(sources: Sequence[Drawn], settings: Sequence[Observation]) -> list[Importance]:
+def importances(
+    sources: Sequence[DrawnSource], settings: Sequence[Observation]
+) -> list[Importance]:
     """Returns how much each value matters, by PED-ANOVA the most important first.
 
     A setting that failed counts as the worst. The same settings always give the same.
@@ -114,7 +116,10 @@ def importances(sources: Sequence[Drawn], settings: Sequence[Observation]) -> li
 
 
 def _both(
-    sources: Sequence[Drawn], settings: Sequence[Observation], varied: list[str], always: list[str]
+    sources: Sequence[DrawnSource],
+    settings: Sequence[Observation],
+    varied: list[str],
+    always: list[str],
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Returns Pearson divergences by PED-ANOVA, and shares of the variance by fANOVA."""
     from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
@@ -134,13 +139,13 @@ def _shuffled(settings: Sequence[Observation], seed: int) -> list[Observation]:
 
 
 def _columns(
-    sources: Sequence[Drawn], settings: Sequence[Observation]
-) -> "zip[tuple[Drawn, tuple[str, ...]]]":
+    sources: Sequence[DrawnSource], settings: Sequence[Observation]
+) -> "zip[tuple[DrawnSource, tuple[str, ...]]]":
     return zip(sources, zip(*(setting.row for setting in settings), strict=True), strict=True)
 
 
 NAME, TITLE = "importance", "Importance of swept parameters"
-COLUMNS = ("of", "settings", "best", *Importance._fields)
+_COLUMNS = ("of", "settings", "best", *Importance._fields)
 # Values of a setting as text, and its score, larger is better; None where it failed.
 Scored = tuple[Mapping[str, str], float | None]
 
@@ -166,7 +171,7 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
             Observation(tuple(v[source.name] for source in sources), score) for v, score in settings
         ]
         start = f"{heading[0].upper()}{heading[1:]}"
-        why = lacking(sources, computed)
+        why = why_no_importance(sources, computed)
         if why:
             remarks.append(f"{start}: {why}.")
             continue
@@ -181,7 +186,7 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
             {**about, **share._asdict(), "name": columns.get(share.name, share.name)}
             for share in importances(sources, computed)
         ]
-    data = pd.DataFrame(records, columns=list(COLUMNS))
+    data = pd.DataFrame(records, columns=list(_COLUMNS))
     write_sheet(sweep.tables, _sheet(tabled(plan, sweep.results), data, remarks), data)
 
 

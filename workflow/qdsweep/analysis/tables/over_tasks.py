@@ -38,7 +38,7 @@ from qdsweep.text import common_decimals, number, with_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-Label = Callable[[str], str]
+_Label = Callable[[str], str]
 SHEETS = ("over_tasks", "improvement")
 _TAUS = 101
 
@@ -78,7 +78,7 @@ def scores_by_task(
 def write_over_tasks(
     sweep_dir: Path,
     scores: Mapping[str, list[Scores]],
-    called: Label = str,
+    called: _Label = str,
     rank: Metric = RANK,
 ) -> None:
     """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
@@ -100,7 +100,7 @@ def write_over_tasks(
 
 
 def _write_means(
-    folder: Path, score: TaskScore, scores: Mapping[str, list[Scores]], called: Label
+    folder: Path, score: TaskScore, scores: Mapping[str, list[Scores]], called: _Label
 ) -> None:
     import pandas as pd
 
@@ -150,7 +150,7 @@ def _write_means(
 
 
 def _write_improvement(
-    folder: Path, scores: Mapping[str, list[Scores]], called: Label, *, left_out: bool
+    folder: Path, scores: Mapping[str, list[Scores]], called: _Label, *, left_out: bool
 ) -> None:
     import pandas as pd
 

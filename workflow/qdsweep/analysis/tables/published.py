@@ -34,7 +34,7 @@ from qdsweep.text import mean_and_error, number, p_value
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "published"
+_NAME = "published"
 
 MARGIN = 0.005
 """Equivalence margin [fraction of the published mean].
@@ -52,14 +52,14 @@ def write_published(sweep_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     plan, folder = read_plan(sweep), sweep.tables
     if plan.published:
-        table = compare(plan, read_tables(sweep_dir).summary)
+        table = compare_published(plan, read_tables(sweep_dir).summary)
         write_sheet(folder, published_sheet(plan, table), table)
         return
-    for old in folder.glob(f"{NAME}.*"):  # of an earlier sweep file, which named some
+    for old in folder.glob(f"{_NAME}.*"):  # of an earlier sweep file, which named some
         old.unlink(missing_ok=True)
 
 
-def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
+def compare_published(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     """Compares published means with those of the sweep.
 
     Only runs that have reached their budget count, each once.
@@ -170,7 +170,7 @@ def published_sheet(plan: Plan, table: "pd.DataFrame") -> Sheet:
         if table["tolerance"].notna().any():
             rule += f" Rows without trials: {_RULE[0].lower()}{_RULE[1:]}"
     return Sheet(
-        name=NAME,
+        name=_NAME,
         title="Published values",
         note=(
             f"{counts[0].upper()}{counts[1:]}. This sweep: mean ± standard error over the seeds of"

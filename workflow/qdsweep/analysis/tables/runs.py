@@ -28,9 +28,9 @@ from qdsweep.metrics import (
     curves_of,
 )
 from qdsweep.records.index import Index, signatures
-from qdsweep.records.metrics import column_of, read_metrics
+from qdsweep.records.metrics import read_metrics, unit_column
 from qdsweep.records.paths import RunFiles, SweepDir
-from qdsweep.records.plan import Row
+from qdsweep.records.plan import PlannedRow
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import Measured, code_of_metrics, measured_otherwise
 from qdsweep.records.status import require_fingerprint
@@ -160,14 +160,14 @@ def own_seconds(metrics: Columns) -> np.ndarray:
     return np.nan_to_num(metrics[OWN_SECONDS].astype(float))
 
 
-def budget_row(metrics: Columns, row: Row) -> int | None:
+def budget_row(metrics: Columns, row: PlannedRow) -> int | None:
     """Returns the position of the metrics at a row's budget, None if it is not reached."""
     length = len(metrics["iteration"])
     position = length - 1
     for unit in BUDGETS:
         amount = getattr(row, unit)
         if amount is not None:
-            position = int(np.searchsorted(metrics[column_of(unit)], amount))
+            position = int(np.searchsorted(metrics[unit_column(unit)], amount))
     return position if 0 <= position < length else None
 
 
@@ -237,7 +237,7 @@ class Result:
 
 def read_results(
     files: RunFiles,
-    rows: list[Row],
+    rows: list[PlannedRow],
     *,
     partial: bool,
     metrics: tuple[Metric, ...] = METRICS,
@@ -282,7 +282,7 @@ def _result(
     table: Columns,
     metrics: tuple[Metric, ...],
     others: dict[str, np.ndarray],
-    row: Row,
+    row: PlannedRow,
     about: dict[str, Any],
     width: float,
     partial: bool,
@@ -318,7 +318,7 @@ def _result(
     return Result(record, thin_curve(table, position, metrics, workers))
 
 
-def key_of(files: RunFiles, rows: list[Row], *, partial: bool, codes: Codes) -> list[Any]:
+def key_of(files: RunFiles, rows: list[PlannedRow], *, partial: bool, codes: Codes) -> list[Any]:
     """Returns what the results of a run depend on: files, budgets, `partial`, code of metrics."""
     budgets = [[row.iterations, row.evaluations, row.steps] for row in rows]
     return [partial, budgets, signatures(*sources(files)), *([codes] if codes else [])]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.columns import tabled
 from qdsweep.analysis.legend import group_names
-from qdsweep.analysis.merged import Merged, merge
+from qdsweep.analysis.merged import Merged, merge_sweeps
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import Sheet
 from qdsweep.analysis.tables.aggregate import read_runs, summary_of
@@ -43,17 +43,17 @@ def compare_sweeps(results: Results, names: Sequence[str]) -> Compared:
     Raises:
         BadInput: See `merge`; or a file of a run is damaged.
     """
-    merged = merge(results, names)
+    merged = merge_sweeps(results, names)
     plan = tabled(Plan.of(merged.plan), results)
     sweep = results.comparison(plan.name)
     summary = summary_of(plan, read_runs(plan, sweep, results.runs))
     table, called = group_table(plan, summary), group_names(plan)
     dressed = called.dressed_plan(plan), called.dressed(summary), called.dressed(table)
     tests, _ = comparisons(plan.rank, summary, score_scales_of(summary, called.names), called)
-    return Compared(group_sheet(*dressed), tests, [*merged.notes, *apart(merged, summary)])
+    return Compared(group_sheet(*dressed), tests, [*merged.notes, *sentence_apart(merged, summary)])
 
 
-def apart(merged: Merged, summary: "pd.DataFrame") -> list[str]:
+def sentence_apart(merged: Merged, summary: "pd.DataFrame") -> list[str]:
     """Returns a sentence on the sweeps whose runs compare with none of another sweep."""
     scale_of = dict(zip(summary["id"], summary["scale"], strict=True))
     scales = {name: {scale_of[run] for run in runs} for name, runs in merged.runs.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.timing import OWN, TIMES, busy_note, group_times, run_times
+from qdsweep.analysis.timing import OWN, TIME_NAMES, busy_note, group_times, run_times
 from qdsweep.metrics import PHASES
 from qdsweep.records.paths import SweepDir
 from qdsweep.text import common_decimals, mean_and_error
@@ -44,7 +44,7 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
 def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
     """Seconds of each phase, from `group_times`, and whether the runs had the machine."""
     texts = {}
-    names = [name for name in TIMES if f"{name}_mean" in groups]
+    names = [name for name in TIME_NAMES if f"{name}_mean" in groups]
     for name in names:
         means = groups[f"{name}_mean"]
         errors = groups["wall_se"] if name == "wall" else [math.nan] * len(means)

@@ -32,7 +32,7 @@ from distributed.utils import get_ip, get_ip_interface
 from qdsweep.config import cluster as config
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.children import pack, unpack
+from qdsweep.engines.children import pack_part, unpack
 from qdsweep.engines.executors.dask_worker import OPERATION, SETTINGS, introduce, send
 from qdsweep.engines.failures import NoWorkers, WorkerLost
 from qdsweep.engines.worker import Order
@@ -44,7 +44,7 @@ from qdsweep.records.paths import StateDir
 log = logging.getLogger("qdsweep")
 
 
-class Cluster(Protocol):
+class DaskService(Protocol):
     """A Dask cluster, for the executor.
 
     Attributes:
@@ -66,7 +66,7 @@ class Cluster(Protocol):
         ...
 
 
-class OwnCluster:
+class OwnDaskCluster:
     """A cluster for one run, with the scheduler in this process. Its workers connect on their own.
 
     Args:
@@ -121,7 +121,7 @@ class OwnCluster:
         self._cluster.close(timeout=2)
 
 
-class JoinedCluster:
+class JoinedDaskCluster:
     """An existing cluster, which stays unchanged.
 
     Args:
@@ -211,13 +211,13 @@ def _say_where(link: str | None) -> None:
 LOOK_AGAIN_SECONDS = 5.0
 
 
-def connect(
+def connect_dask(
     order: Order, cluster: config.Cluster, state: StateDir | None, helpers: Helpers | None
 ) -> "Dask":
     """Starts a cluster for the run, or joins the one that the cluster config names."""
     if helpers is None or state is None:
-        return Dask(order, JoinedCluster(cluster.dask), cluster.workers)
-    return Dask(order, OwnCluster(cluster, state, helpers), cluster.workers)
+        return Dask(order, JoinedDaskCluster(cluster.dask), cluster.workers)
+    return Dask(order, OwnDaskCluster(cluster, state, helpers), cluster.workers)
 
 
 class _Worker(NamedTuple):
@@ -244,7 +244,7 @@ class Dask:
 
     name = "dask"
 
-    def __init__(self, order: Order, cluster: Cluster, wanted: int) -> None:
+    def __init__(self, order: Order, cluster: DaskService, wanted: int) -> None:
         self.wanted = wanted
         self.remedy = cluster.remedy
         self._order, self._cluster = order, cluster
@@ -267,7 +267,7 @@ class Dask:
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
         """Submits a part; see `Executor.submit`."""
         future: Future[Answer] = Future()
-        self._loop.call_soon_threadsafe(self._ask, pack(part, first), future)
+        self._loop.call_soon_threadsafe(self._ask, pack_part(part, first), future)
         return future
 
     def problem(self) -> str | None:

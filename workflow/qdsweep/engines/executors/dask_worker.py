@@ -127,7 +127,7 @@ class _Scheduler(NamedTuple):
     host: str  # this process's address on the network that reaches the scheduler
 
 
-def work(run: Path, workers: int, patience: float) -> None:
+def work_with_dask(run: Path, workers: int, patience: float) -> None:
     """Evaluates for a run until the run ends, and then ends this process.
 
     Args:

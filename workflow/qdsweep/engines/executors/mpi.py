@@ -28,12 +28,12 @@ MAIN_SECONDS = 0.001
 WORKER_SECONDS = 0.01
 
 
-def connect(order: Order, cluster: Cluster, state: StateDir, helpers: object) -> "Mpi":
+def connect_ranks(order: Order, cluster: Cluster, state: StateDir, helpers: object) -> "Ranks":
     """Makes an executor of the other ranks."""
-    return Mpi(order)
+    return Ranks(order)
 
 
-class Mpi:
+class Ranks:
     """The other ranks, each with a queue of parts, as MPI keeps the messages of a rank in order.
 
     Args:
@@ -113,7 +113,7 @@ class Mpi:
             self._running[rank].popleft().set_result(answer)
 
 
-def serve() -> None:
+def serve_rank() -> None:
     """Evaluates for rank 0 until it ends."""
     ignore_signals()
     order = _receive()

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.children import Children, pack, unpack
+from qdsweep.engines.children import Children, pack_part, unpack
 from qdsweep.engines.failures import WorkerLost
 from qdsweep.engines.worker import Order
 from qdsweep.records.paths import StateDir
@@ -14,7 +14,9 @@ from qdsweep.records.paths import StateDir
 log = logging.getLogger("qdsweep")
 
 
-def connect(order: Order, cluster: Cluster, state: StateDir | None, helpers: object) -> "Processes":
+def start_processes(
+    order: Order, cluster: Cluster, state: StateDir | None, helpers: object
+) -> "Processes":
     """Starts the processes."""
     return Processes(order, cluster.workers)
 
@@ -43,7 +45,7 @@ class Processes:
 
     def _evaluate(self, part: Batch, first: int) -> Answer:
         try:
-            return unpack(self._children.ask(pack(part, first)))
+            return unpack(self._children.ask(pack_part(part, first)))
         except WorkerLost as error:
             log.warning("%s is lost, and replaced", error)
             raise

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from qdsweep.config import cluster as config
-from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
+from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, is_listening
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.engines.worker import Order
 from qdsweep.errors import BadInput
@@ -27,7 +27,7 @@ from qdsweep.host.signals import SIGNALS
 from qdsweep.records.paths import StateDir
 
 if TYPE_CHECKING:
-    from qdsweep.engines.executors.ray_actors import Cluster, Ray
+    from qdsweep.engines.executors.ray_actors import Ray, RayService
 
 log = logging.getLogger("qdsweep")
 
@@ -39,13 +39,13 @@ CLIENT_ATTEMPTS = 4
 TOKEN = secrets.token_hex(32)  # one per process, because Ray reads it only once
 
 
-def connect(order: Order, cluster: config.Cluster, state: StateDir, helpers: object) -> "Ray":
+def connect_ray(order: Order, cluster: config.Cluster, state: StateDir, helpers: object) -> "Ray":
     """Starts Ray for the run, or joins the Ray cluster that the cluster config names."""
-    joined: Cluster
+    joined: RayService
     if cluster.ray.address is not None:
-        joined = JoinedCluster(cluster.ray.address, order)
+        joined = JoinedRayCluster(cluster.ray.address, order)
     else:
-        joined = OwnCluster(cluster, state, order)
+        joined = OwnRayCluster(cluster, state, order)
     # At its import, Ray reads the environment, which has the path of the token.
     from qdsweep.engines.executors.ray_actors import Ray
 
@@ -79,7 +79,7 @@ class _Thread:
             self._executor.submit(ray.shutdown).result(GOODBYE_SECONDS)
 
 
-class OwnCluster:
+class OwnRayCluster:
     """A cluster for one run. Its processes end with this one.
 
     Args:
@@ -137,7 +137,7 @@ class OwnCluster:
         self._thread.end()
 
 
-class JoinedCluster:
+class JoinedRayCluster:
     """An existing cluster, which stays unchanged.
 
     Args:
@@ -151,7 +151,7 @@ class JoinedCluster:
         self.remedy = f"the Ray cluster at {address} has no free core, or no node that fits"
         self._thread = _Thread()
         try:
-            if address != "auto" and not answers(address.removeprefix("ray://")):
+            if address != "auto" and not is_listening(address.removeprefix("ray://")):
                 raise ConnectionError("no answer")  # Ray itself would wait for minutes
             self._join(address)
         except Exception as error:  # it may be running again at the next attempt

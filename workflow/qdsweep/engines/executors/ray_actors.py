@@ -18,7 +18,7 @@ import ray
 from ray.exceptions import ObjectLostError, RayActorError
 
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.children import pack, unpack
+from qdsweep.engines.children import pack_part, unpack
 from qdsweep.engines.failures import WorkerLost
 from qdsweep.engines.worker import Evaluator, Order
 
@@ -28,7 +28,7 @@ log = logging.getLogger("qdsweep")
 MAX_EARLY_LOSSES = 3
 
 
-class Cluster(Protocol):
+class RayService(Protocol):
     """A Ray cluster, for the run's actors.
 
     Attributes:
@@ -89,7 +89,7 @@ class Ray:
 
     name = "ray"
 
-    def __init__(self, order: Order, cluster: Cluster, wanted: int) -> None:
+    def __init__(self, order: Order, cluster: RayService, wanted: int) -> None:
         self.wanted = wanted
         self.remedy = cluster.remedy
         self._order, self._cluster = order, cluster
@@ -117,7 +117,7 @@ class Ray:
                 return future
             worker = min(self._ready, key=lambda worker: worker.load)
             worker.load += 1
-        answer = worker.actor.answer.remote(pack(part, first)).future()
+        answer = worker.actor.answer.remote(pack_part(part, first)).future()
         answer.add_done_callback(partial(self._done, worker, future))
         return future
 

@@ -58,7 +58,7 @@ class Scratch:
         }
 
 
-def work(run: Path, workers: int, patience: float) -> None:
+def work_with_ray(run: Path, workers: int, patience: float) -> None:
     """Runs a node of a run's Ray cluster until the cluster ends.
 
     Args:
@@ -71,7 +71,7 @@ def work(run: Path, workers: int, patience: float) -> None:
     """
     file = RunDir(run).state.connection
     deadline = time.monotonic() + patience
-    while not answers(address := str((about := read_json_if_whole(file)).get("address"))):
+    while not is_listening(address := str((about := read_json_if_whole(file)).get("address"))):
         if time.monotonic() > deadline:
             raise QdsweepError(f"{file}: no main process found for {patience:.0f} s")
         time.sleep(0.1)
@@ -86,13 +86,13 @@ def work(run: Path, workers: int, patience: float) -> None:
         env={**os.environ, **about["settings"], **scratch.environment(file.parent / "token")},
         preexec_fn=partial(die_with_parent, SIGTERM),
     )
-    while node.poll() is None and answers(address):
+    while node.poll() is None and is_listening(address):
         time.sleep(1)
     node.terminate()
     node.wait()
 
 
-def answers(address: str) -> bool:
+def is_listening(address: str) -> bool:
     """Returns whether a process listens at HOST:PORT."""
     host, _, port = address.rpartition(":")
     try:

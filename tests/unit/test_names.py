@@ -1,0 +1,60 @@
+"""A public name has one definition, so that a search finds it. What users' files import stays."""
+
+import ast
+from collections import defaultdict
+from importlib import import_module
+
+from support import REPO
+
+PACKAGE = REPO / "workflow/qdsweep"
+# Name -> why it may be defined more than once.
+ALLOWED = {
+    **dict.fromkeys(
+        ("ApexDQN", "DQN", "IMPALA", "PGAMapElites", "TD3", "TD3Search"),
+        "an algorithm and its settings",
+    ),
+    **dict.fromkeys(("Arm", "LinearProjection", "LunarLander"), "a domain and its settings"),
+    "add_commands": "each module of the command line has it",
+    "log": "each module has its logger",
+    "main": "each program has it",
+}
+# What `qdsweep init` and the documentation have put into users' files.
+IMPORTED = {
+    "qdsweep": ("load", "load_elites", "load_sweep"),
+    "qdsweep.algorithms.base": ("SEED", "Algorithm", "Candidates"),
+    "qdsweep.algorithms.ribs.archives": ("ResultArchive",),
+    "qdsweep.config.files": ("HOME",),
+    "qdsweep.domains.base": ("Evaluation",),
+    "qdsweep.domains.plugin": ("check_rows",),
+    "qdsweep.planning.module": ("readable",),
+}
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Returns the public names that a module defines."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_a_public_name_has_one_definition():
+    places = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for name in defined(ast.parse(file.read_text())):
+            places[name].append(str(file.relative_to(PACKAGE)))
+    several = {name: files for name, files in places.items() if len(files) > 1}
+    assert {name: several[name] for name in several.keys() - ALLOWED.keys()} == {}
+    assert ALLOWED.keys() <= several.keys(), "an exception that no name needs"
+    assert len(ALLOWED) <= 12
+
+
+def test_what_users_files_import_is_there():
+    for module, names in IMPORTED.items():
+        for name in names:
+            assert hasattr(import_module(module), name), f"{module}.{name}"
