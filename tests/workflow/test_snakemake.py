@@ -21,13 +21,19 @@ SWEEP = "::: algorithm map_elites cma_mae ::: seed 1"
 TABLE = "results/sweeps/tiny/table.csv"
 # One that a start needs, and one that only makes it faster.
 SHORT = ("check_protected_output", "_input_changed")
-# Other words have several meanings in Snakemake, or are Python's.
+# Snakemake's own parser finds these by name, and one is Python's.
+FIXED = {
+    *("allowed_rules", "debug_dag", "default_resources", "omit_from", "rerun_triggers"),
+    *("show_failed_logs", "target_jobs", "cache_clear"),
+}
+# Words without an underscore have several meanings in Snakemake.
 RENAMED = {
     word: name
     for name in NAMES
-    if "_" in (word := name.place.rpartition(".")[2]) and not word.startswith("__")
+    if "_" in (word := re.split("[.:]", name.place)[-1])
+    and not word.startswith("__")
+    and word not in FIXED
 }
-RENAMED.pop("cache_clear")
 BROKEN = """
 class Broken:
     def __init__(self):
