@@ -27,6 +27,7 @@ from qdsweep.engines.pool import (
     BATCHES,
     INCIDENT_SECONDS,
     LEAST_SECONDS,
+    LONGEST_SECONDS,
     MAX_LOG_LINES,
     PART_SECONDS,
     PATIENCE,
@@ -69,11 +70,11 @@ EVEN, UNEVEN = (1.0,), (0.5, 1.5)
     [
         (2 * LEAST_SECONDS, UNEVEN, 40, [5, 5, 4, 4, 3, 3, 2, 2, 2, 2, *[1] * 8]),
         (LEAST_SECONDS / 5, UNEVEN, 40, [5, 5, 4, 4, 4, 4, 4, 3, 2, 2, 1, 1, 1]),
-        (PART_SECONDS / 8, UNEVEN, 99, [*[7] * 8, 6, 5, 4, 4, 3, 3, 3, 2, 2, 2, 2, *[1] * 7]),
+        (LONGEST_SECONDS / 8, UNEVEN, 99, [*[7] * 8, 6, 5, 4, 4, 3, 3, 3, 2, 2, 2, 2, *[1] * 7]),
         (LEAST_SECONDS / 5, EVEN, 150, [38, 38, 37, 37]),
-        (PART_SECONDS / 10, EVEN, 150, [*[10] * 6, *[9] * 10]),
-        (10 * PART_SECONDS, EVEN, 3, [1, 1, 1]),
-        (10 * PART_SECONDS, UNEVEN, 3, [1, 1, 1]),
+        (LONGEST_SECONDS / 10, EVEN, 150, [*[10] * 6, *[9] * 10]),
+        (10 * LONGEST_SECONDS, EVEN, 3, [1, 1, 1]),
+        (10 * LONGEST_SECONDS, UNEVEN, 3, [1, 1, 1]),
     ],
 )
 def test_parts_are_equal_shares_or_shrink_where_rows_differ(seconds, spreads, rows, expected):
@@ -85,7 +86,7 @@ def test_every_worker_gets_rows_and_no_part_is_long(rows, seconds, spreads):
     parts = sizes(seconds, spreads, rows)
     assert len(parts) >= min(rows, 4)
     assert parts[0] <= -(-rows // 4)
-    assert max(parts) * seconds <= 1.5 * PART_SECONDS + seconds  # a share is rounded
+    assert max(parts) * seconds <= 1.5 * LONGEST_SECONDS + seconds  # a share is rounded
     assert parts == sorted(parts, reverse=True)
 
 
@@ -171,7 +172,7 @@ def test_workers_have_enough_to_do_while_the_main_process_trains(clock):
         ahead.append(len(executor.parts))
         clock.now += seconds
 
-    for seconds in (0.0, 4 * PART_SECONDS, *[0.0] * (BATCHES + 1)):
+    for seconds in (0.0, 4 * LONGEST_SECONDS, *[0.0] * (BATCHES + 1)):
         executor.parts.clear()
         evaluate(pool, meanwhile=partial(trains, seconds))
         assert sum(executor.parts) == ROWS
@@ -185,7 +186,7 @@ def test_workers_are_given_all_that_is_left_if_the_main_process_trains_longer(cl
 
     def trains() -> None:
         ahead.append(sum(executor.parts))
-        clock.now += ROWS * PART_SECONDS
+        clock.now += ROWS * LONGEST_SECONDS
 
     for _ in range(2):
         executor.parts.clear()

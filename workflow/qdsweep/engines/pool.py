@@ -29,7 +29,7 @@ from qdsweep.engines.failures import (
 PER_WORKER = 2
 # The longest part, and the shortest one while there are rows for all workers [s]. A part costs an
 # engine up to one millisecond.
-PART_SECONDS = 0.25
+LONGEST_SECONDS = 0.25
 LEAST_SECONDS = 0.005
 # If the times of rows differ by less than this (relative spread), equal shares are best.
 EVEN = 0.1
@@ -93,7 +93,7 @@ class Parts:
     def _size(self, workers: int) -> int:
         if self._row_seconds is None:
             return 1  # because no time is known yet
-        longest = PART_SECONDS / self._row_seconds
+        longest = LONGEST_SECONDS / self._row_seconds
         if self._spread > EVEN:
             fair = -(-self._left // workers)
             least = min(fair, int(LEAST_SECONDS / self._row_seconds))
@@ -196,7 +196,7 @@ class Pool:
         running: dict[Future[Answer], slice] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         # The workers need enough parts for the time while the main process trains.
-        more = int(max(self._away, default=0.0) / PART_SECONDS)
+        more = int(max(self._away, default=0.0) / LONGEST_SECONDS)
         self._hand_out(batch, running, done, PER_WORKER + more)
         start = time.monotonic()
         meanwhile()
