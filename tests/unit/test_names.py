@@ -1,4 +1,4 @@
-"""A public name has one definition, so that a search finds it. What users' files import stays."""
+"""Public names have one definition, constants stand above, and what users' files import stays."""
 
 import ast
 from collections import defaultdict
@@ -52,6 +52,40 @@ def test_a_public_name_has_one_definition():
     assert {name: several[name] for name in several.keys() - ALLOWED.keys()} == {}
     assert ALLOWED.keys() <= several.keys(), "an exception that no name needs"
     assert len(ALLOWED) <= 12
+
+
+def bound(node: ast.stmt) -> set[str]:
+    """Returns the names that a statement of a module binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        targets = [target for target in targets if isinstance(target, ast.Name | ast.Tuple)]
+        parts = [part for target in targets for part in ast.walk(target)]
+        return {part.id for part in parts if isinstance(part, ast.Name)}
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Name | ast.alias)]
+    names = {part.asname or part.name for part in parts if isinstance(part, ast.alias)}
+    return names | {
+        part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+
+
+def test_constants_stand_above_the_definitions_and_once():
+    """Only those that need a definition of the same file may stand below it."""
+    below, twice = [], []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        known, defined = set[str](), set[str]()
+        for node in ast.parse(file.read_text()).body:
+            names = bound(node)
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                if defined and names and not used & defined and names != {"__all__"}:
+                    below.append(f"{file}: {names}")
+                twice += [f"{file}: {names & known}"] * bool(names & known)
+                known |= names
+            if defined or isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined |= names
+    assert below == twice == []
 
 
 def test_what_users_files_import_is_there():

@@ -27,6 +27,15 @@ AGAIN = "Run `snakemake` again to make it."
 
 Signature = tuple[int, int, int] | None
 
+TEMPORARY = ".*.tmp"
+"""The names of `temporary_name`, and those of earlier releases, as a pattern."""
+DAY = 86400.0
+"""From this age on, no process uses a temporary file [s]."""
+_NOW = -100  # AT_FDCWD: paths are relative to the working directory
+_EXCHANGE = 2  # RENAME_EXCHANGE
+ASIDE = ".aside.tmp"
+"""The end of the name that `folder` of `exchange_in_steps` has for a moment."""
+
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
@@ -43,12 +52,6 @@ def rename(error: OSError, temporary: Path, path: Path) -> None:
     """Gives a file its later name in an error; that of a copy names the second file."""
     name = str(error.filename2 or error.filename or temporary)
     error.filename = name.replace(str(temporary), str(path), 1)
-
-
-TEMPORARY = ".*.tmp"
-"""The names of `temporary_name`, and those of earlier releases, as a pattern."""
-DAY = 86400.0
-"""From this age on, no process uses a temporary file [s]."""
 
 
 def temporary_name(path: Path) -> Path:
@@ -383,14 +386,6 @@ def link(source: Path, target: Path) -> None:
         except OSError:
             copy(source, temporary)
     temporary.unlink(missing_ok=True)  # rename() does nothing between two names of one file
-
-
-_NOW = -100  # AT_FDCWD: paths are relative to the working directory
-_EXCHANGE = 2  # RENAME_EXCHANGE
-
-
-ASIDE = ".aside.tmp"
-"""The end of the name that `folder` of `exchange_in_steps` has for a moment."""
 
 
 def exchange(folder: Path, other: Path) -> None:

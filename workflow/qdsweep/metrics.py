@@ -20,6 +20,20 @@ ARCHIVE_METRICS = (
 _SUMS = ("qd_score", NORM_QD_SCORE, "obj_mean")
 _SUM_TOLERANCE = 1e-9  # relative
 
+# The phases of an iteration; their times add up to its wall time.
+PHASES = ("ask", "evaluate", "tell", "reload")
+SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)
+# The time of compilation, 0 in a fork of the warm process: it counts for no phase. In files of
+# earlier releases it is part of ask and tell.
+COMPILE = "seconds_compile"
+# The time of the user's metrics; only where there are some.
+OWN_SECONDS = "seconds_metrics"
+# The user's metrics that other code than the current one measured. Only a table with such runs has
+# the column.
+OTHER_CODE = "other_code"
+# The horizontal axes of curves in addition to evaluations.
+PLACES = ("seconds", "steps", "core_seconds")
+
 
 def agree(name: str, text: str, other: str) -> bool:
     """Returns whether two results have the same value of a metric.
@@ -180,14 +194,6 @@ RANK = BY_NAME[NORM_QD_SCORE]
 # The return of a learner's current policy in greedy episodes. `obj_max` is that of the whole run.
 RETURN = BY_NAME["return"]
 
-# The phases of an iteration; their times add up to its wall time.
-PHASES = ("ask", "evaluate", "tell", "reload")
-SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)
-# The time of compilation, 0 in a fork of the warm process: it counts for no phase. In files of
-# earlier releases it is part of ask and tell.
-COMPILE = "seconds_compile"
-# The time of the user's metrics; only where there are some.
-OWN_SECONDS = "seconds_metrics"
 
 # The columns of summary.csv between those that name a run and the user's metrics.
 RESULTS = (
@@ -205,11 +211,6 @@ RESULTS = (
     "elites_below_range",
     "scale",
 )
-# The user's metrics that other code than the current one measured. Only a table with such runs has
-# the column.
-OTHER_CODE = "other_code"
-# The horizontal axes of curves in addition to evaluations.
-PLACES = ("seconds", "steps", "core_seconds")
 
 
 def curves_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:

@@ -18,6 +18,41 @@ _LONG = 1e15  # the smallest number of 16 digits
 _LARGEST = 308  # the largest power of ten of 64 bits
 _EXACT = 17  # significant digits from which a number of 64 bits is read back
 
+# A smaller number is what rounding leaves of 0, such as the objective of a perfect solution.
+_ZERO = 1e-12
+_FORMULA = re.compile(r"(\$[^$]+\$)")
+# Matches the formulas of all texts; None where each pair of dollar signs is one.
+_known: ContextVar[re.Pattern[str] | None] = ContextVar("known", default=None)
+_SIGNS = {
+    "times": "\u00d7",
+    "pm": "±",
+    "cdot": "·",
+    "infty": "∞",
+    "le": "≤",
+    "leq": "≤",
+    "ge": "≥",
+    "geq": "≥",
+    "to": "→",
+    "ell": "\u2113",
+    "quad": " ",
+}
+_LOW = dict(
+    zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True)
+)
+_HIGH = dict(zip("0123456789+-=()nix", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", strict=True))
+# Control characters, and those that turn the direction of the text after them.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Greek letters without a command of LaTeX, which look like these.
+_LATIN = {
+    **{"ALPHA": "A", "BETA": "B", "EPSILON": "E", "ZETA": "Z", "ETA": "H", "IOTA": "I"},
+    **{"KAPPA": "K", "MU": "M", "NU": "N", "RHO": "P", "TAU": "T", "CHI": "X"},
+}
+_NAMES = {letter: f"\\{name}" for name, letter in _SIGNS.items() if letter != " "} | {
+    **{letter: f"_{{{sign}}}" for sign, letter in _LOW.items()},
+    **{letter: f"^{{{sign}}}" for sign, letter in _HIGH.items()},
+    **{_MINUS: "-", "µ": "\\mu", "°": "^\\circ", "†": "^\\dagger", "ς": "\\varsigma"},
+}
+
 
 def number(value: float, decimals: int | None = None) -> str:
     """Returns a number with thousands separators, or a dash for a missing one.
@@ -117,10 +152,6 @@ def apart(
     return texts
 
 
-# A smaller number is what rounding leaves of 0, such as the objective of a perfect solution.
-_ZERO = 1e-12
-
-
 def significant(value: float) -> str:
     """Returns a number with at least three significant digits, or a dash for a missing one."""
     if abs(value) < _ZERO:
@@ -178,28 +209,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-_FORMULA = re.compile(r"(\$[^$]+\$)")
-# Matches the formulas of all texts; None where each pair of dollar signs is one.
-_known: ContextVar[re.Pattern[str] | None] = ContextVar("known", default=None)
-_SIGNS = {
-    "times": "\u00d7",
-    "pm": "±",
-    "cdot": "·",
-    "infty": "∞",
-    "le": "≤",
-    "leq": "≤",
-    "ge": "≥",
-    "geq": "≥",
-    "to": "→",
-    "ell": "\u2113",
-    "quad": " ",
-}
-_LOW = dict(
-    zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True)
-)
-_HIGH = dict(zip("0123456789+-=()nix", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", strict=True))
-
-
 @contextmanager
 def formulas(labels: Iterable[str]) -> Iterator[None]:
     """Takes only the formulas of some labels as formulas: any other dollar sign is one.
@@ -224,10 +233,6 @@ def split_formulas(text: str) -> list[str]:
 
 def _pairs(text: str) -> list[str]:
     return _FORMULA.split(text) if text.count("$") % 2 == 0 else [text]
-
-
-# Control characters, and those that turn the direction of the text after them.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
@@ -277,18 +282,6 @@ def _shifted(match: re.Match[str]) -> str:
     if all(letter in table for letter in letters):
         return "".join(table[letter] for letter in letters)
     return f"{match[1]}{letters}"
-
-
-# Greek letters without a command of LaTeX, which look like these.
-_LATIN = {
-    **{"ALPHA": "A", "BETA": "B", "EPSILON": "E", "ZETA": "Z", "ETA": "H", "IOTA": "I"},
-    **{"KAPPA": "K", "MU": "M", "NU": "N", "RHO": "P", "TAU": "T", "CHI": "X"},
-}
-_NAMES = {letter: f"\\{name}" for name, letter in _SIGNS.items() if letter != " "} | {
-    **{letter: f"_{{{sign}}}" for sign, letter in _LOW.items()},
-    **{letter: f"^{{{sign}}}" for sign, letter in _HIGH.items()},
-    **{_MINUS: "-", "µ": "\\mu", "°": "^\\circ", "†": "^\\dagger", "ς": "\\varsigma"},
-}
 
 
 def formula_of(letter: str) -> str:

@@ -40,6 +40,12 @@ _MOST_BATCHES = 1000
 # Digests of the solutions of each batch, and of the archive after each iteration.
 Trace = list[tuple[str, str]]
 
+# Solutions per emitter: an even number that is large enough for all emitters.
+_BATCH = 6
+_CELLS = 10  # along each measure
+_DOMAIN = {"preset": "lp_sphere", "solution_dim": 10}
+_EPISODES = {"preset": "pendulum", "max_episode_steps": 20}
+
 
 def try_out(experiment: Experiment) -> None:
     """Makes the algorithm of an experiment, pickles it and asks it once: a quick check.
@@ -324,13 +330,6 @@ def _scramble() -> None:
     """Changes the states of the process's global generators, as in another process."""
     np.random.seed()
     random.seed()
-
-
-# Solutions per emitter: an even number that is large enough for all emitters.
-_BATCH = 6
-_CELLS = 10  # along each measure
-_DOMAIN = {"preset": "lp_sphere", "solution_dim": 10}
-_EPISODES = {"preset": "pendulum", "max_episode_steps": 20}
 
 
 def small_experiment(

@@ -46,6 +46,9 @@ from qdsweep.text import common_decimals, duration, number, plural
 
 _NOTHING = Decision([], [])
 
+# In the order of the table: states that need attention come first.
+STATES = ("failed", "running", "stopped", "extended", "outdated", "waiting", "finished")
+
 
 class Placed(NamedTuple):
     """A trial: a setting at a place of a search.
@@ -386,10 +389,6 @@ def search_line(search: Searched, standings: Iterable[Standing]) -> str:
         if spent:
             text += f", {duration(seconds / spent * max(0, total - spent))} of core time"
     return text
-
-
-# In the order of the table: states that need attention come first.
-STATES = ("failed", "running", "stopped", "extended", "outdated", "waiting", "finished")
 
 
 def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:

@@ -16,6 +16,34 @@ from qdsweep.text import formula_of, plain, split_formulas, visible
 if TYPE_CHECKING:
     import pandas as pd
 
+_LETTERS = {
+    **{"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE"},
+    **{"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i"},
+}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"${sign}$" for sign in "<>|"},
+    "`": r"\textasciigrave{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\u2013": "--",
+    "\u2014": "---",
+    "\u2018": "`",
+    "\u2019": "'",
+    "\u201c": "``",
+    "\u201d": "''",
+    "\u00a0": "~",
+    "…": r"\dots{}",
+    **{letter: rf"\{name}{{}}" for letter, name in _LETTERS.items()},
+}
+# Combining accents of Unicode -> those of LaTeX.
+_ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u030c\u0327", "`'^~\"rvc", strict=True))
+# Characters with a meaning in Markdown; an underscore within a word has none.
+_MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_POWER = re.compile("(\u2212?[0-9.]+) \u00d7 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -124,38 +152,6 @@ def as_latex(sheet: Sheet) -> str:
         lines.append(start + " & ".join(texts) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}}"]
     return "\n".join(lines) + "\n"
-
-
-_LETTERS = {
-    **{"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE"},
-    **{"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i"},
-}
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{sign: f"${sign}$" for sign in "<>|"},
-    "`": r"\textasciigrave{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\u2013": "--",
-    "\u2014": "---",
-    "\u2018": "`",
-    "\u2019": "'",
-    "\u201c": "``",
-    "\u201d": "''",
-    "\u00a0": "~",
-    "…": r"\dots{}",
-    **{letter: rf"\{name}{{}}" for letter, name in _LETTERS.items()},
-}
-# Combining accents of Unicode -> those of LaTeX.
-_ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u030c\u0327", "`'^~\"rvc", strict=True))
-
-# Characters with a meaning in Markdown; an underscore within a word has none.
-_MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
-
-
-_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_POWER = re.compile("(\u2212?[0-9.]+) \u00d7 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 
 
 def escape_latex(text: str) -> str:

@@ -30,6 +30,17 @@ ALPHA = 1 - LEVEL
 RESAMPLES = 2000
 _TRIM = 0.25
 
+# Powers of two beyond which squares of variances leave the numbers of 64 bits.
+_FAR = 200
+# Bands that need the curve of each seed; curves_by_seed.csv is written only for these.
+OF_SEEDS = ("quartiles", "seeds")
+_WORDS = {
+    "error": "mean ± standard error over {}",
+    "interval": "mean and its 95 % interval (Student's t) over {}",
+    "quartiles": "median and quartiles over {}",
+    "seeds": "mean over {}, thin lines: each seed",
+}
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -60,10 +71,6 @@ def mean_error_count(values: Scores) -> tuple[float, float, int]:
     if n == 0:
         return math.nan, math.nan, 0
     return float(mean_of(values)), float(standard_error(values)), n
-
-
-# Powers of two beyond which squares of variances leave the numbers of 64 bits.
-_FAR = 200
 
 
 def scaled(samples: NDArray[Any]) -> tuple[NDArray[Any], int]:
@@ -349,16 +356,6 @@ def holm(p: Scores) -> Scores:
     corrected = np.empty(len(p))
     corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     return np.minimum(corrected, 1.0)
-
-
-# Bands that need the curve of each seed; curves_by_seed.csv is written only for these.
-OF_SEEDS = ("quartiles", "seeds")
-_WORDS = {
-    "error": "mean ± standard error over {}",
-    "interval": "mean and its 95 % interval (Student's t) over {}",
-    "quartiles": "median and quartiles over {}",
-    "seeds": "mean over {}, thin lines: each seed",
-}
 
 
 class Band(NamedTuple):

@@ -37,6 +37,9 @@ SET: dict[str, Any] = {
     "help": "override a key, as in a sweep (repeatable)",
 }
 
+_WIDTH = 120
+_LABEL = 44  # longest label; a longer one is cut in its middle
+
 
 def adder(parser: argparse.ArgumentParser) -> tuple[Add, dict[str, argparse.ArgumentParser]]:
     """Returns the function that adds commands to a parser, and the commands as they are added."""
@@ -90,10 +93,6 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
         raise BadInput(f"--workers {arguments.workers}: give 1 or more")
     require_memory(_WORKER * arguments.workers, f"--workers {arguments.workers}")
     return cluster.with_workers(arguments.workers, arguments.cluster)
-
-
-_WIDTH = 120
-_LABEL = 44  # longest label; a longer one is cut in its middle
 
 
 def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str]:

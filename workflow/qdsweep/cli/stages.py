@@ -27,6 +27,45 @@ _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+IMPORT = """\
+examples:
+  qdsweep import theirs.yaml --check      check the description against its files; writes nothing
+  qdsweep import theirs.yaml              one run of results/runs for each of its seeds
+  imported: [theirs.yaml]                 a key of the sweep file: tables and figures show them
+                                          with the sweep's own runs, and snakemake imports them
+
+theirs.yaml, in the folder of the files that it names:
+  algorithm: CMA-ME of pyribs             its name in tables and figures
+  domain: lp_sphere                       the domain's name: tables compare runs of one domain
+  seeds: [1, 2, 3]
+  objective_range: [0, 100]               the lower end is the offset of the QD score
+  archive:
+    file: seed{seed}.npz                  or .csv: objective, measures, solution
+    dims: [50, 50]
+    ranges: [[-51.2, 51.2], [-51.2, 51.2]]
+    names: {objective: fitnesses}         where a column has another name
+  metrics:                                may be left out: then there are no curves
+    file: seed{seed}.csv
+    columns: {evaluations: Evals, qd_score: QD Score, coverage: Coverage (%)}
+    times: {coverage: 0.01}               from percent
+  source: our own script, pyribs 0.12
+"""
+SCALE = """\
+examples:
+  qdsweep scale lunar_lander --set iterations=20 --workers 1,2,4,8 --out scaling/lander
+  qdsweep scale arm --set algorithm=cma_mae --set iterations=50 --workers 1,2 --repeats 5 \\
+      --out scaling/arm
+      writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg into the folder
+
+Each repeat is a run from its start in a separate process. The time of its iterations after the
+first one counts. Run nothing else on the machine. If the command is stopped, the same command
+resumes it and keeps the finished runs.
+
+exit codes:
+  0 measured; 75 stopped (the same command resumes); 2 wrong input;
+  1 a run failed, or the number of workers changed a result
+"""
+
 
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
@@ -55,31 +94,6 @@ def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace],
     return command
 
 
-IMPORT = """\
-examples:
-  qdsweep import theirs.yaml --check      check the description against its files; writes nothing
-  qdsweep import theirs.yaml              one run of results/runs for each of its seeds
-  imported: [theirs.yaml]                 a key of the sweep file: tables and figures show them
-                                          with the sweep's own runs, and snakemake imports them
-
-theirs.yaml, in the folder of the files that it names:
-  algorithm: CMA-ME of pyribs             its name in tables and figures
-  domain: lp_sphere                       the domain's name: tables compare runs of one domain
-  seeds: [1, 2, 3]
-  objective_range: [0, 100]               the lower end is the offset of the QD score
-  archive:
-    file: seed{seed}.npz                  or .csv: objective, measures, solution
-    dims: [50, 50]
-    ranges: [[-51.2, 51.2], [-51.2, 51.2]]
-    names: {objective: fitnesses}         where a column has another name
-  metrics:                                may be left out: then there are no curves
-    file: seed{seed}.csv
-    columns: {evaluations: Evals, qd_score: QD Score, coverage: Coverage (%)}
-    times: {coverage: 0.01}               from percent
-  source: our own script, pyribs 0.12
-"""
-
-
 def add_import_commands(add: Add) -> None:
     """Adds the command to the parser."""
     parser = add("import", "Import results computed elsewhere.", IMPORT)
@@ -103,23 +117,6 @@ def _import(arguments: argparse.Namespace) -> int:
             write_run(run, results, Results(arguments.results).runs)
         print(f"{run.id}: {results}{', fits' if arguments.check else ''}")
     return 0
-
-
-SCALE = """\
-examples:
-  qdsweep scale lunar_lander --set iterations=20 --workers 1,2,4,8 --out scaling/lander
-  qdsweep scale arm --set algorithm=cma_mae --set iterations=50 --workers 1,2 --repeats 5 \\
-      --out scaling/arm
-      writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg into the folder
-
-Each repeat is a run from its start in a separate process. The time of its iterations after the
-first one counts. Run nothing else on the machine. If the command is stopped, the same command
-resumes it and keeps the finished runs.
-
-exit codes:
-  0 measured; 75 stopped (the same command resumes); 2 wrong input;
-  1 a run failed, or the number of workers changed a result
-"""
 
 
 def add_scale_commands(add: Add) -> None:

@@ -72,6 +72,18 @@ examples:
   qdsweep clean --runs lunar_lander-cma_me-s1-0a1b2c3d4e --yes
 """
 
+PLAN = """\
+examples:
+  qdsweep plan                                   the work of `snakemake --cores all`
+  qdsweep plan my_sweep.yaml                     the same for another sweep file
+  qdsweep plan published_cma_mae                 the same for a sweep that comes with qdsweep
+  qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
+There is one line per row of the sweep: the swept values, the state of the run, the used budget,
+evaluations and core time left, the action and its reason. The core time is known once a similar run
+has started. A search has one line per level. A line counts the runs of `confirm`: the largest that
+may be chosen, until the winners are known. The command computes and changes nothing.
+"""
+
 
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
@@ -308,19 +320,6 @@ def _clean(arguments: argparse.Namespace) -> int:
         remove(path)
     print(f"{total} removed")
     return 0
-
-
-PLAN = """\
-examples:
-  qdsweep plan                                   the work of `snakemake --cores all`
-  qdsweep plan my_sweep.yaml                     the same for another sweep file
-  qdsweep plan published_cma_mae                 the same for a sweep that comes with qdsweep
-  qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
-There is one line per row of the sweep: the swept values, the state of the run, the used budget,
-evaluations and core time left, the action and its reason. The core time is known once a similar run
-has started. A search has one line per level. A line counts the runs of `confirm`: the largest that
-may be chosen, until the winners are known. The command computes and changes nothing.
-"""
 
 
 def add_plan_commands(add: Add) -> None:

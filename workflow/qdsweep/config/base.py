@@ -18,6 +18,22 @@ from qdsweep.errors import BadInput
 NOW: dict[str, JsonValue] = {"mid_run": "now"}
 RESTART: dict[str, JsonValue] = {"mid_run": "restart"}
 
+# A float whose default is 0. A run's id leaves defaults out, so that -0.0 must be this default.
+FromZero = Annotated[float, AfterValidator(lambda value: value + 0.0)]
+TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+"""The form of a `type` that names the user's code: `module:name`."""
+Value = int | float | bool | str | list["Value"] | None
+_NAMED = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~"), None),
+}
+_ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|([^][,'"\s][^][,'"]*)""")
+_QUOTED = re.compile(r"'([^']|'')*'|\"([^\"\\]|\\.)*\"")
+_BLANKS = re.compile(r"\s*")
+
+_INT, _PREFIXED_INT, _FLOAT, _NOT_FINITE = map(re.compile, (INT, PREFIXED_INT, FLOAT, NOT_FINITE))
+
 
 class Model(BaseModel):
     """A config model. It refuses unknown keys and values of another type.
@@ -79,34 +95,13 @@ def ordered(interval: tuple[float, float]) -> tuple[float, float]:
     return interval
 
 
-# A float whose default is 0. A run's id leaves defaults out, so that -0.0 must be this default.
-FromZero = Annotated[float, AfterValidator(lambda value: value + 0.0)]
-
-
 Interval = Annotated[tuple[float, float], AfterValidator(ordered)]
-
-
-TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
-"""The form of a `type` that names the user's code: `module:name`."""
 
 
 def own_or_type(value: Any) -> str:
     """Returns the tag of a part with a `type`: the type, or "plugin" for one of the user's."""
     name = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
     return "plugin" if isinstance(name, str) and ":" in name else str(name)
-
-
-Value = int | float | bool | str | list["Value"] | None
-
-_NAMED = {
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys(("null", "Null", "NULL", "~"), None),
-}
-_INT, _PREFIXED_INT, _FLOAT, _NOT_FINITE = map(re.compile, (INT, PREFIXED_INT, FLOAT, NOT_FINITE))
-_ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|([^][,'"\s][^][,'"]*)""")
-_QUOTED = re.compile(r"'([^']|'')*'|\"([^\"\\]|\\.)*\"")
-_BLANKS = re.compile(r"\s*")
 
 
 def typed(value: str) -> Value:

@@ -12,6 +12,20 @@ from pydantic import Field, field_validator, model_validator
 from qdsweep.config.base import TARGET, Interval, Model
 from qdsweep.errors import BadInput
 
+# Measure -> its label, where {component} and {threshold} are filled in.
+_LABELS = {
+    "mean_observation": "mean of observation {component}",
+    "min_observation": "minimum of observation {component}",
+    "max_observation": "maximum of observation {component}",
+    "range_observation": "range of observation {component}",
+    "final_observation": "final observation {component}",
+    "fraction_above": "share of time with observation {component} above {threshold:g}",
+    "contact": "share of time with {geom} on the ground",
+    "mean_action": "mean of action {component}",
+    "mean_abs_action": "mean magnitude of action {component}",
+    "episode_length": "episode length",
+}
+
 
 class Linear(Model):
     """A policy without hidden layers or biases: W times the observation."""
@@ -37,21 +51,6 @@ class MLP(Model):
         """Its name in a text."""
         layers = " and ".join(map(str, self.hidden))
         return f"a multi-layer perceptron ({self.activation}, hidden layers of {layers} units)"
-
-
-# Measure -> its label, where {component} and {threshold} are filled in.
-_LABELS = {
-    "mean_observation": "mean of observation {component}",
-    "min_observation": "minimum of observation {component}",
-    "max_observation": "maximum of observation {component}",
-    "range_observation": "range of observation {component}",
-    "final_observation": "final observation {component}",
-    "fraction_above": "share of time with observation {component} above {threshold:g}",
-    "contact": "share of time with {geom} on the ground",
-    "mean_action": "mean of action {component}",
-    "mean_abs_action": "mean magnitude of action {component}",
-    "episode_length": "episode length",
-}
 
 
 class Measure(Model):

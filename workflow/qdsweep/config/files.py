@@ -26,6 +26,18 @@ LONGEST_INT = 300
 _DEEPEST = 200
 _MOST_VALUES = 1_000_000
 
+# The numbers of YAML's core schema; `base.typed` reads the values of a sweep with the same ones.
+INT = r"[-+]?[0-9]+"
+PREFIXED_INT = r"0o[0-7]+|0x[0-9a-fA-F]+"
+FLOAT = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+NOT_FINITE = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+_SCALARS = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", f"{INT}|{PREFIXED_INT}", "-+0123456789"),
+    ("float", f"{FLOAT}|{NOT_FINITE}", "-+.0123456789"),
+)
+
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
     """YAML with the 1.2 core scalars (`1e-3` is a number, `no` is text) and no repeated keys."""
@@ -47,20 +59,6 @@ class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoa
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
-
-
-# The numbers of YAML's core schema; `base.typed` reads the values of a sweep with the same ones.
-INT = r"[-+]?[0-9]+"
-PREFIXED_INT = r"0o[0-7]+|0x[0-9a-fA-F]+"
-FLOAT = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
-NOT_FINITE = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
-
-_SCALARS = (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", f"{INT}|{PREFIXED_INT}", "-+0123456789"),
-    ("float", f"{FLOAT}|{NOT_FINITE}", "-+.0123456789"),
-)
 
 
 # libyaml's is four times as fast, which matters in a sweep of 10,000 runs.

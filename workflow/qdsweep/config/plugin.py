@@ -19,6 +19,10 @@ from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 from qdsweep.text import listed, nearest
 
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+# The folder for the source of a class that was found in an installed package.
+INSTALLED = "installed"
+
 
 def plugin_folders() -> list[Path]:
     """Returns the working directory's config/plugins, then qdsweep's own, if they exist."""
@@ -196,9 +200,6 @@ def _find_spec(module_name: str) -> ModuleSpec | None:
     return spec
 
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
 def parameters(target: str) -> tuple[list[str], bool]:
     """Returns the parameters of a `module:name`.
 
@@ -261,10 +262,6 @@ def _parameters(name: str, named: dict[str, ast.ClassDef | _Function]) -> tuple[
 def _names(function: _Function) -> list[str]:
     spec = function.args
     return [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
-
-
-# The folder for the source of a class that was found in an installed package.
-INSTALLED = "installed"
 
 
 def needed_files(targets: Iterable[str]) -> dict[str, bytes]:

@@ -62,6 +62,13 @@ MaxGradNorm = Annotated[
 UseRMSProp = Annotated[bool, Field(description="true: the optimiser is RMSprop; false: Adam")]
 RMSPropEps = Annotated[float, Field(gt=0, description="RMSprop's epsilon")]
 
+ReturnSteps = Annotated[
+    int,
+    Field(
+        ge=1, description="number of rewards in a return, before the value function is used [steps]"
+    ),
+]
+
 
 class ReinforcementLearning(Family):
     """A family that improves one policy, whose greedy episodes a passive archive records.
@@ -258,14 +265,6 @@ class A2C(OnPolicy):
     )
     use_rms_prop: UseRMSProp = True
     rms_prop_eps: RMSPropEps = 1e-5
-
-
-ReturnSteps = Annotated[
-    int,
-    Field(
-        ge=1, description="number of rewards in a return, before the value function is used [steps]"
-    ),
-]
 
 
 class ValueBased(ReinforcementLearning):

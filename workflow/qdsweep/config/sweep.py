@@ -16,6 +16,9 @@ MOST_SEEDS = 1000
 # The shard of the runs that other starts have left.
 REST = "rest"
 
+# Columns of the table of groups in addition to swept parameters and metrics.
+TABLE_COLUMNS = ("group", "n", "iqm")
+
 
 def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
     """Refuses a range of seeds that ends before it begins."""
@@ -188,10 +191,6 @@ class Figures(Model):
     facets: str | None = Field(
         default=None, description="a swept parameter: learning curves have one panel per value"
     )
-
-
-# Columns of the table of groups in addition to swept parameters and metrics.
-TABLE_COLUMNS = ("group", "n", "iqm")
 
 
 class Tables(Model):

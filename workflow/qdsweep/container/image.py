@@ -26,6 +26,10 @@ OLDEST = {"apptainer": (1, 0), "singularity-ce": (3, 8), "singularity": (3, 7)}
 BUILD = "build one with containers/build.sh in a clone of qdsweep"
 _INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
 
+# Images that a URL names are pulled into this folder of the working directory.
+PULLED = Results(Path("results")).images
+_PACKAGE = Path(__file__).resolve().parents[1]
+
 
 @functools.cache
 def find_program() -> tuple[str, str]:
@@ -58,10 +62,6 @@ def find_program() -> tuple[str, str]:
             f"{oldest[0]}.{oldest[1]}); {_INSTALL}"
         )
     return path, "APPTAINERENV_" if version[1] == "apptainer" else "SINGULARITYENV_"
-
-
-# Images that a URL names are pulled into this folder of the working directory.
-PULLED = Results(Path("results")).images
 
 
 def find_image(name: str) -> Path:
@@ -162,9 +162,6 @@ def _pull(program: str, url: str) -> None:
         torn.rename(target)
     finally:
         torn.unlink(missing_ok=True)
-
-
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def find_own_python() -> None:

@@ -16,6 +16,16 @@ Rollout = Callable[[Floats, int], list[float]]
 # `module:function` -> that function of the user's, whose result is a measure.
 OwnMeasures = Mapping[str, Callable[[Episode], Any]]
 
+# Measure -> function of one component over an episode of T steps, ``(T,)``.
+_STATISTICS: dict[str, Callable[[Floats], Any]] = {
+    "mean": np.mean,
+    "min": np.min,
+    "max": np.max,
+    "range": np.ptp,
+    "final": lambda series: series[-1],
+    "mean_abs": lambda series: np.mean(np.abs(series)),
+}
+
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
     """Returns the seeds of an evaluation's episodes.
@@ -63,17 +73,6 @@ def evaluate_episodes(
         for name in episode_fields(episodes)
     }
     return Evaluation(means[:, 0], means[:, 1:], fields)
-
-
-# Measure -> function of one component over an episode of T steps, ``(T,)``.
-_STATISTICS: dict[str, Callable[[Floats], Any]] = {
-    "mean": np.mean,
-    "min": np.min,
-    "max": np.max,
-    "range": np.ptp,
-    "final": lambda series: series[-1],
-    "mean_abs": lambda series: np.mean(np.abs(series)),
-}
 
 
 def check_components(

@@ -40,6 +40,17 @@ FLOOR = "floor"
 # Returns the names of the parts that touch the floor, among those that measures name.
 Ground = Callable[[gym.Env], frozenset[str]]
 
+# The longest episode if neither the task nor its settings limit it [steps].
+MAX_STEPS = 100_000
+# `reset` removes all state of earlier episodes from these environments (a test checks it), so they
+# are reused. Others may keep state. A BipedalWalker and the robots of PyBullet keep their physics
+# world, and give other bits when they are reused.
+_KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
+# These environments do not use the forces that gymnasium computes after each step.
+_WITHOUT_FORCES = tuple(
+    f"gymnasium.envs.mujoco.{name}_v" for name in ("half_cheetah", "hopper", "walker2d")
+)
+
 
 def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
     """Makes the function that finds which parts named by measures touch the floor.
@@ -120,20 +131,6 @@ def make_vector(space: spaces.Space, env: str) -> tuple[int, Callable[[Any], Flo
             "your own domain (module:Class) for it"
         )
     return flat.shape[0], lambda raw: spaces.flatten(space, raw).astype(np.float64)
-
-
-# The longest episode if neither the task nor its settings limit it [steps].
-MAX_STEPS = 100_000
-
-# `reset` removes all state of earlier episodes from these environments (a test checks it), so they
-# are reused. Others may keep state. A BipedalWalker and the robots of PyBullet keep their physics
-# world, and give other bits when they are reused.
-_KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
-
-# These environments do not use the forces that gymnasium computes after each step.
-_WITHOUT_FORCES = tuple(
-    f"gymnasium.envs.mujoco.{name}_v" for name in ("half_cheetah", "hopper", "walker2d")
-)
 
 
 def _leave_out_forces(env: Any) -> None:

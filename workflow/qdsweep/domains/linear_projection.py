@@ -17,6 +17,8 @@ BOUND = 5.12
 OPTIMUM = BOUND * 0.4  # 2.048, off the centre of the measure space
 _A = 10.0  # Rastrigin's amplitude
 
+_CORNER = np.array(-BOUND)
+
 
 class _Function(NamedTuple):
     """A sum of one term per parameter. The objective is 100 where the sum is 0.
@@ -58,7 +60,6 @@ def _plateau_slope(x: Floats) -> Floats:
     return 2 * np.sign(x) * np.maximum(np.abs(x) - BOUND, 0)
 
 
-_CORNER = np.array(-BOUND)
 _FUNCTIONS = {
     "sphere": _Function(_sphere, _sphere_slope, float(_sphere(_CORNER))),
     "rastrigin": _Function(_rastrigin, _rastrigin_slope, float(_rastrigin(_CORNER))),

@@ -41,6 +41,11 @@ _write = struct.Struct("8d").pack_into
 _MOTION, _TO_VELOCITY = struct.Struct("2f 36x f 4x 3f"), 52
 _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
+_HUGE = 1e200
+
+_ACTIONS, _OBSERVATIONS = 4, 8
+_X, _Y_VELOCITY, _LEFT_LEG, _RIGHT_LEG = 0, 3, 6, 7  # components of an observation
+
 
 def differing_versions() -> dict[str, str]:
     """Returns the installed versions that differ from `PROVEN`, which disable the fast path."""
@@ -151,11 +156,6 @@ class LeanLander:
             total += shaping - before - fuel
         x_end, y_velocity = impact or (seen[0], float(np.float32(lowest)))
         return [float(total), x_end, y_velocity]
-
-
-_ACTIONS, _OBSERVATIONS = 4, 8
-_HUGE = 1e200
-_X, _Y_VELOCITY, _LEFT_LEG, _RIGHT_LEG = 0, 3, 6, 7  # components of an observation
 
 
 class LunarLander:

@@ -28,6 +28,28 @@ from qdsweep.errors import BadInput, raised
 from qdsweep.host.process import answer, answer_of
 from qdsweep.records.archive import TAKEN
 
+_TIMES = 3
+_CUTS = 4
+_GRADIENT_ROWS = 3
+_RECORDED_ROWS = 3
+# Causes of different bits, and remedies.
+_UNSEEDED = (
+    "is not reproducible: the same solutions with the same seeds, evaluated a second time, differ"
+    " in {which}. It draws random numbers that do not depend on `seeds`, or keeps state between"
+    " calls. Remedy: give each row its own generator, np.random.default_rng(int(seed)), or"
+    " env.reset(seed=int(seed)), and keep nothing else from one call to the next"
+)
+_NEIGHBOURS = (
+    "is not row-independent: the same solutions with the same seeds, in another batch, differ in"
+    " {which}. They are equal in the same batch, so a row depends on its neighbours or on its"
+    " position. Usual causes: a matrix product, mean or maximum over the whole batch, or one"
+    " generator for all rows. Remedy: sum within each row, (solutions * w).sum(axis=1) instead of"
+    " solutions @ w, or loop over the rows"
+)
+
+# The number of random solutions for the shares outside the ranges, and their time limit [s].
+_SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
+
 
 def make_plugin(plugin: Plugin) -> Domain:
     """Makes `Class(**arguments)`.
@@ -146,14 +168,6 @@ def _faulty_entries(name: str, entries: dict[Any, Any]) -> Iterator[str]:
             yield f"measures: {key!r} = {value!r} is not {order}"
         elif name == "fields" and not isinstance(value, tuple):
             yield f"fields: {key!r} = {value!r} is not a shape, such as (3,), or () for a number"
-
-
-_TIMES = 3
-_CUTS = 4
-_GRADIENT_ROWS = 3
-_RECORDED_ROWS = 3
-# The number of random solutions for the shares outside the ranges, and their time limit [s].
-_SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
 
 class Findings(NamedTuple):
@@ -332,22 +346,6 @@ def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
             row = int(np.argwhere(~np.isfinite(columns[key]))[0][0])
             raise BadInput(f"{name}.evaluate: {key} of solution {row} is {columns[key][row]}")
     return columns
-
-
-# Causes of different bits, and remedies.
-_UNSEEDED = (
-    "is not reproducible: the same solutions with the same seeds, evaluated a second time, differ"
-    " in {which}. It draws random numbers that do not depend on `seeds`, or keeps state between"
-    " calls. Remedy: give each row its own generator, np.random.default_rng(int(seed)), or"
-    " env.reset(seed=int(seed)), and keep nothing else from one call to the next"
-)
-_NEIGHBOURS = (
-    "is not row-independent: the same solutions with the same seeds, in another batch, differ in"
-    " {which}. They are equal in the same batch, so a row depends on its neighbours or on its"
-    " position. Usual causes: a matrix product, mean or maximum over the whole batch, or one"
-    " generator for all rows. Remedy: sum within each row, (solutions * w).sum(axis=1) instead of"
-    " solutions @ w, or loop over the rows"
-)
 
 
 def _same(

@@ -24,6 +24,11 @@ _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
     "relu": lambda x, out: np.maximum(x, 0, out=out),
 }
 
+# A function that disturbs an output in place.
+_Disturbance = Callable[[Floats], None]
+# The noise of this many steps is drawn at once, as a call of the generator is slow.
+_BLOCK = 64
+
 
 def split_layers(
     parameters: NDArray[Any], shapes: Sequence[tuple[int, int]], *, bias: bool
@@ -252,12 +257,6 @@ def _choices(space: spaces.MultiDiscrete) -> Actions:
         return rows
 
     return Actions(int(offsets[-1]), choose, vectors)
-
-
-# A function that disturbs an output in place.
-_Disturbance = Callable[[Floats], None]
-# The noise of this many steps is drawn at once, as a call of the generator is slow.
-_BLOCK = 64
 
 
 class Choice(NamedTuple):

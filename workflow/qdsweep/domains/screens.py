@@ -24,6 +24,15 @@ _SEED_OF_PATTERN, _SEED_OF_PROOF = 0, 1
 # The bytes of a state that hold the length of its main part, after six integers.
 _LENGTH = slice(24, 28)
 
+_WHITE = 255
+# (filters, kernel, stride) of each convolution, and the units of the dense layer after them.
+_NETWORKS = {
+    "mnih2013": (((16, 8, 4), (32, 4, 2)), 256),
+    "mnih2015": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),
+}
+
+SIZE, STACK = 84, 4
+
 
 class Emulator:
     """An emulator of one game, whose episodes equal those of a new emulator.
@@ -102,10 +111,6 @@ def _numbers(seed: int) -> bytes:
     """Returns the state of std::mt19937 with a seed, in the format of its output operator."""
     _, key, position, *_ = np.random.RandomState(seed).get_state()
     return " ".join(map(str, [*np.asarray(key).tolist(), position])).encode()
-
-
-SIZE, STACK = 84, 4
-_WHITE = 255
 
 
 class Screens:
@@ -201,13 +206,6 @@ def _areas(size: int) -> NDArray[np.float32]:
     end = np.minimum.outer((np.arange(outputs) + 1) * pixels, (np.arange(pixels) + 1) * outputs)
     start = np.maximum.outer(np.arange(outputs) * pixels, np.arange(pixels) * outputs)
     return np.maximum(end - start, 0).astype(np.float32)
-
-
-# (filters, kernel, stride) of each convolution, and the units of the dense layer after them.
-_NETWORKS = {
-    "mnih2013": (((16, 8, 4), (32, 4, 2)), 256),
-    "mnih2015": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),
-}
 
 
 class ConvolutionalPolicy:

@@ -31,6 +31,14 @@ _REMEDIES = {
     "": "install the library that draws it, such as pygame (pip install pygame-ce)",
 }
 
+# Called with each picture, the step after which it was taken, and the steps per second.
+OnPicture = Callable[["Image", int, float], None]
+MAX_BYTES = 1_000_000
+_COLORS = 192
+_SHORTEST = 0.02  # [s]; browsers show shorter frames for a tenth of a second
+
+_MARGIN, _TITLE, _TEXT = 6, 12, 10
+
 
 @contextmanager
 def filming(
@@ -82,10 +90,6 @@ def _refusal(spec: Any, error: Exception) -> BadInput:
     remedy = _REMEDIES["mujoco" if "mujoco" in entry else ""]
     name = getattr(spec, "id", str(spec))
     return BadInput(f"the environment {name!r} cannot be rendered here: {error}. {remedy}")
-
-
-# Called with each picture, the step after which it was taken, and the steps per second.
-OnPicture = Callable[["Image", int, float], None]
 
 
 @dataclass
@@ -242,12 +246,6 @@ def _scaled(pixels: Any) -> "Image":
     picture = Image.fromarray(np.asarray(pixels)).convert("RGB")
     height = round(picture.height * _WIDTH / picture.width)
     return picture.resize((_WIDTH, height), Image.Resampling.LANCZOS)
-
-
-MAX_BYTES = 1_000_000
-_COLORS = 192
-_SHORTEST = 0.02  # [s]; browsers show shorter frames for a tenth of a second
-_MARGIN, _TITLE, _TEXT = 6, 12, 10
 
 
 def write_gif(path: Path, frames: list["Image"], seconds: float, hold: float = 1.5) -> None:

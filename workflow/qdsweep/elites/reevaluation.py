@@ -42,6 +42,9 @@ SAVE_SECONDS = 60.0
 # Solutions per batch: enough for many workers, but few enough for the memory.
 _BATCH = 4096
 
+# Time to close the workers and to write the evaluations [s].
+_WALL_TIME_MARGIN = 10.0
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -256,10 +259,6 @@ def _evaluate(
                 f"seed ({failure.seed}, {failure.worker}): {failure.problem}. Fix the domain, or "
                 "score such solutions with `on_failure` (this gives another run)"
             ) from None
-
-
-# Time to close the workers and to write the evaluations [s].
-_WALL_TIME_MARGIN = 10.0
 
 
 def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:

@@ -34,6 +34,23 @@ LEAST_SECONDS = 0.005
 # If the times of rows differ by less than this (relative spread), equal shares are best.
 EVEN = 0.1
 
+log = logging.getLogger("qdsweep")
+# How long a run waits for its first worker, or for another one after it has lost all [s].
+PATIENCE = 300.0
+# The interval of checks for new workers, or for none [s].
+_LOOK_SECONDS = 0.1
+# Losses of a part within this time count once, because a whole node may be lost [s].
+INCIDENT_SECONDS = 3.0
+# How long a run pauses if the machine lacks something for an evaluation [s].
+PAUSE_SECONDS = 3.0
+# The longest absence of the main process in this many batches is expected again. It trains in the
+# first batch of an iteration, and an iteration may have several batches.
+BATCHES = 8
+# At most this many lines of workers reach the run's log.
+MAX_LOG_LINES = 1000
+# Long enough to make the cost of parts negligible, short enough to save often and stop at once [s].
+PART_SECONDS = 0.5
+
 
 class Parts:
     """The rows that wait for a worker, in parts of at most some tenths of a second.
@@ -135,23 +152,6 @@ class Executor(Protocol):
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""
         ...
-
-
-log = logging.getLogger("qdsweep")
-
-# How long a run waits for its first worker, or for another one after it has lost all [s].
-PATIENCE = 300.0
-# The interval of checks for new workers, or for none [s].
-_LOOK_SECONDS = 0.1
-# Losses of a part within this time count once, because a whole node may be lost [s].
-INCIDENT_SECONDS = 3.0
-# How long a run pauses if the machine lacks something for an evaluation [s].
-PAUSE_SECONDS = 3.0
-# The longest absence of the main process in this many batches is expected again. It trains in the
-# first batch of an iteration, and an iteration may have several batches.
-BATCHES = 8
-# At most this many lines of workers reach the run's log.
-MAX_LOG_LINES = 1000
 
 
 class Pool:
@@ -300,10 +300,6 @@ def _note_failure(shortages: Counter[int], failure: Failure) -> None:
     if not failure.lacks or shortages[failure.row] == MAX_LOSSES:
         raise EvaluationFailed(failure)
     log.warning("evaluated again, for lack of %s: %s", failure.lacks, describe_failure(failure))
-
-
-# Long enough to make the cost of parts negligible, short enough to save often and stop at once [s].
-PART_SECONDS = 0.5
 
 
 class Serial:

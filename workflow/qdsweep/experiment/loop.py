@@ -26,6 +26,10 @@ from qdsweep.experiment.state import Pending, State, added, evaluation_seeds, re
 from qdsweep.experiment.stop import Stop
 from qdsweep.host.clock import AWAKE
 
+log = logging.getLogger("qdsweep")
+# A run whose budget is in steps ends after this many evaluations in a row without a step.
+IDLE = 1000
+
 
 class _Stopwatch(event.Listener):
     """Adds up the time of numba's events. Nested events count once."""
@@ -53,12 +57,6 @@ event.register("numba:compiler_lock", _stopwatch)
 def compiled() -> float:
     """Returns the time of numba's compilation in this process since this import [s]."""
     return _stopwatch.seconds
-
-
-log = logging.getLogger("qdsweep")
-
-# A run whose budget is in steps ends after this many evaluations in a row without a step.
-IDLE = 1000
 
 
 def run_loop(

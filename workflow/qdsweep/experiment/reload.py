@@ -89,6 +89,40 @@ _NAMES = {
     "qdsweep.config.rl": {"A2C", "ApexDQN", "DQN", "IMPALA", "PPO"},
 }
 
+# Module of an earlier release -> the current module of its classes.
+_MOVED = {
+    "qdsweep.algorithms.learning.networks": "qdsweep.algorithms.learning.td3",
+    "qdsweep.algorithms.learning.optimizer": "qdsweep.algorithms.learning.td3",
+    "qdsweep.algorithms.learning.replay": "qdsweep.algorithms.learning.td3",
+    "qdsweep.algorithms.ribs.centroids": "qdsweep.algorithms.ribs.archives",
+    "qdsweep.algorithms.ribs.emitters": "qdsweep.algorithms.ribs.algorithm",
+    "qdsweep.algorithms.ribs.own_archive": "qdsweep.algorithms.ribs.archives",
+    "qdsweep.algorithms.ribs.result_archive": "qdsweep.algorithms.ribs.archives",
+    "qdsweep.algorithms.rl.apex_dqn": "qdsweep.algorithms.rl.dqn",
+    "qdsweep.algorithms.rl.priorities": "qdsweep.algorithms.rl.dqn",
+    "qdsweep.algorithms.rl.replay": "qdsweep.algorithms.rl.dqn",
+    "qdsweep.algorithms.rl.state": "qdsweep.algorithms.rl.learner",
+    "qdsweep.algorithms.rl.vtrace": "qdsweep.algorithms.rl.impala",
+    "qdsweep.config.estimation": "qdsweep.config.learning",
+    "qdsweep.config.evolution": "qdsweep.config.learning",
+    "qdsweep.config.lagged": "qdsweep.config.rl",
+}
+# Name of an earlier release -> the current name.
+_RENAMED = {
+    ("qdsweep.algorithms.rl.dqn", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
+    ("qdsweep.algorithms.rl.replay", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
+    ("qdsweep.experiment.reload", "_restore_store"): (
+        "qdsweep.algorithms.ribs.internals",
+        "restore_store",
+    ),
+    ("qdsweep.config.domain", "Atari"): ("qdsweep.config.atari", "Atari"),
+    ("qdsweep.config.domain", "Convolutional"): ("qdsweep.config.atari", "Convolutional"),
+}
+KEPT = 2
+log = logging.getLogger(__name__)
+_FAMILIES = (model for model in models_in(AlgorithmSettings) if issubclass(model, Family))
+_Readable = io.BufferedReader | io.BytesIO
+
 
 def may_import(module: str, plugins: Collection[str]) -> bool:
     """Returns whether a module may be imported for a file without the user's digest.
@@ -132,37 +166,6 @@ def _is_own(module: str, plugins: Collection[str]) -> bool:
         return True
     places = [folder / top for folder in plugin_folders()]
     return any(Path(f"{place}.py").is_file() or place.is_dir() for place in places)
-
-
-# Module of an earlier release -> the current module of its classes.
-_MOVED = {
-    "qdsweep.algorithms.learning.networks": "qdsweep.algorithms.learning.td3",
-    "qdsweep.algorithms.learning.optimizer": "qdsweep.algorithms.learning.td3",
-    "qdsweep.algorithms.learning.replay": "qdsweep.algorithms.learning.td3",
-    "qdsweep.algorithms.ribs.centroids": "qdsweep.algorithms.ribs.archives",
-    "qdsweep.algorithms.ribs.emitters": "qdsweep.algorithms.ribs.algorithm",
-    "qdsweep.algorithms.ribs.own_archive": "qdsweep.algorithms.ribs.archives",
-    "qdsweep.algorithms.ribs.result_archive": "qdsweep.algorithms.ribs.archives",
-    "qdsweep.algorithms.rl.apex_dqn": "qdsweep.algorithms.rl.dqn",
-    "qdsweep.algorithms.rl.priorities": "qdsweep.algorithms.rl.dqn",
-    "qdsweep.algorithms.rl.replay": "qdsweep.algorithms.rl.dqn",
-    "qdsweep.algorithms.rl.state": "qdsweep.algorithms.rl.learner",
-    "qdsweep.algorithms.rl.vtrace": "qdsweep.algorithms.rl.impala",
-    "qdsweep.config.estimation": "qdsweep.config.learning",
-    "qdsweep.config.evolution": "qdsweep.config.learning",
-    "qdsweep.config.lagged": "qdsweep.config.rl",
-}
-# Name of an earlier release -> the current name.
-_RENAMED = {
-    ("qdsweep.algorithms.rl.dqn", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
-    ("qdsweep.algorithms.rl.replay", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
-    ("qdsweep.experiment.reload", "_restore_store"): (
-        "qdsweep.algorithms.ribs.internals",
-        "restore_store",
-    ),
-    ("qdsweep.config.domain", "Atari"): ("qdsweep.config.atari", "Atari"),
-    ("qdsweep.config.domain", "Convolutional"): ("qdsweep.config.atari", "Convolutional"),
-}
 
 
 def _today(module: str, name: str) -> tuple[str, str]:
@@ -233,11 +236,6 @@ def _give_algorithm(state: State) -> None:
         state.algorithm.asked(gradients=state.pending.batch.gradients)
 
 
-KEPT = 2
-
-log = logging.getLogger(__name__)
-
-
 class Saved(NamedTuple):
     """The content of a reload file.
 
@@ -303,7 +301,6 @@ def _reduce_settings(settings: Family) -> tuple[Any, ...]:
     return read_settings, (settings.model_dump(),)
 
 
-_FAMILIES = (model for model in models_in(AlgorithmSettings) if issubclass(model, Family))
 _PLAIN: dict[type, Callable[[Any], Any]] = dict.fromkeys(_FAMILIES, _reduce_settings)
 
 
@@ -476,9 +473,6 @@ def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> No
 def _head(header: dict[str, Any], checksum: str) -> bytes:
     sums = {"sha256": checksum, "hmac": own_digest(checksum)}
     return MAGIC + json.dumps({**header, **sums}).encode() + b"\n"
-
-
-_Readable = io.BufferedReader | io.BytesIO
 
 
 class _Origin(enum.Enum):

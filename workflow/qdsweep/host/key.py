@@ -24,6 +24,14 @@ log = logging.getLogger(__name__)
 
 _LENGTH = 64  # hexadecimal digits
 
+# A POSIX access list as the kernel has it (linux/posix_acl_xattr.h): a version, then tag,
+# permissions and id of each entry.
+_ACCESS_LIST = "system.posix_acl_access"
+_WRITE = 0o2
+
+_HEAD, _ENTRY = struct.Struct("<I"), struct.Struct("<HHI")
+_USER, _OWN_GROUP, _GROUP = 0x02, 0x04, 0x08  # the tags of those who may be others
+
 
 def key_file() -> Path:
     """Returns the path of the key, which may not exist yet; in an image, the host's path."""
@@ -89,14 +97,6 @@ def is_kept_alone(descriptor: int, folder: Path) -> bool:
         folder: Where it is.
     """
     return not any(_others_write(place) for place in (descriptor, folder))
-
-
-# A POSIX access list as the kernel has it (linux/posix_acl_xattr.h): a version, then tag,
-# permissions and id of each entry.
-_ACCESS_LIST = "system.posix_acl_access"
-_HEAD, _ENTRY = struct.Struct("<I"), struct.Struct("<HHI")
-_USER, _OWN_GROUP, _GROUP = 0x02, 0x04, 0x08  # the tags of those who may be others
-_WRITE = 0o2
 
 
 def _others_write(place: int | Path) -> bool:

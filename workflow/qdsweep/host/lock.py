@@ -32,6 +32,13 @@ from qdsweep.host.slurm import has_ended, job_details
 BEAT_SECONDS = 5.0
 DEAD_SECONDS = 60.0
 
+# The default wait for the lock, longer than until a dead owner counts as dead [s].
+WAIT_SECONDS = 75.0
+# The delay until the last files of an owner on another node are visible here [s].
+SETTLE_SECONDS = 3.0
+# Users of one group take turns, as far as the umask lets them.
+_MODE = 0o666
+
 
 def this_process() -> dict[str, Any]:
     """Returns host, process and Slurm job, as the lock and the list of attempts name them."""
@@ -164,14 +171,6 @@ def _is_hidden(pid: object) -> bool:
     except (OSError, ValueError, OverflowError):
         pass
     return False
-
-
-# The default wait for the lock, longer than until a dead owner counts as dead [s].
-WAIT_SECONDS = 75.0
-# The delay until the last files of an owner on another node are visible here [s].
-SETTLE_SECONDS = 3.0
-# Users of one group take turns, as far as the umask lets them.
-_MODE = 0o666
 
 
 class Locked(QdsweepError):

@@ -36,6 +36,11 @@ _NUMPY = "numpy._core._multiarray_umath"
 _LINKED = (_NUMPY, "scipy.linalg._fblas")
 _CORE_NAMES = [f"{a}openblas_get_corename{b}" for a in ("scipy_", "") for b in ("64_", "")]
 
+# More memory than any machine has [bytes].
+_LARGEST = 2**46
+# From this many processes per core on, they wait for one another.
+BUSY_LOAD = 1.25
+
 
 def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
     """Sets the variables that numpy and OpenBLAS read at import, here and in child processes.
@@ -166,10 +171,6 @@ def processor() -> str:
     return " ".join((models or [platform.machine()])[0].split())
 
 
-# More memory than any machine has [bytes].
-_LARGEST = 2**46
-
-
 def require_memory(size: int, label: str, *, anywhere: bool = False) -> None:
     """Refuses an array that is larger than all memory of this machine, swap included.
 
@@ -208,10 +209,6 @@ def _memory() -> int:
         lines = []
     swap = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]  # [kB]
     return memory + 1024 * sum(swap)
-
-
-# From this many processes per core on, they wait for one another.
-BUSY_LOAD = 1.25
 
 
 class Load:

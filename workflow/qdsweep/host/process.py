@@ -21,6 +21,12 @@ from typing import Any
 
 from qdsweep.errors import BadInput, raised
 
+# The variables that name a user, in the order in which Python's getpass reads them.
+_NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+HOST_VARIABLE = "QDSWEEP_HOST"
+# MPI starts processes of the mpi engine with this variable: the number of ranks that must exist.
+RANKS = "QDSWEEP_RANKS"
+
 
 def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
     """Makes this process get a signal when its parent ends (only on Linux).
@@ -36,10 +42,6 @@ def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
         return
     if os.getppid() != parent:  # the parent ended in between
         os._exit(1)
-
-
-# The variables that name a user, in the order in which Python's getpass reads them.
-_NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 
 
 def complete_user() -> None:
@@ -176,11 +178,6 @@ def answer(check: Callable[[str], str]) -> int:
         return 1
     print(result)
     return 0
-
-
-HOST_VARIABLE = "QDSWEEP_HOST"
-# MPI starts processes of the mpi engine with this variable: the number of ranks that must exist.
-RANKS = "QDSWEEP_RANKS"
 
 
 @functools.cache

@@ -25,6 +25,9 @@ _ended: dict[str, str] = {}  # job -> its end state, as every resource of a run 
 # Question -> answer from the host, as there is no Slurm in an image.
 answers: dict[str, str] = {}
 
+# Time for the Snakemakes around a run, and for its workers' step, to end after it [s].
+SLURM_MARGIN = 10.0
+
 
 @functools.cache
 def job_details(job: str) -> dict[str, str]:
@@ -141,10 +144,6 @@ def _ask(*words: str) -> str:
         return ""
     answers[question] = done.stdout
     return done.stdout
-
-
-# Time for the Snakemakes around a run, and for its workers' step, to end after it [s].
-SLURM_MARGIN = 10.0
 
 
 class WallTime:

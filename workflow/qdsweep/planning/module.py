@@ -41,6 +41,11 @@ _WHY = (
 )
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 
+# A job that was preempted or lost its node resumes from its reload file, under the same number. The
+# plugin does not understand sacct's "CANCELLED by UID" and would wait forever.
+_SLURM = {"requeue": True, "status_command": "squeue", "init_seconds_before_status_checks": 15}
+_CALLED_ONCE: list[Callable[..., Any]] = []
+
 
 def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
     """Returns the config of the workflow, or of the module that is read now.
@@ -146,11 +151,6 @@ def slurm_defaults(workflow: Any) -> dict[str, str]:
     return {key: defaults[key].strip("'\"") for key in keys if key in defaults}
 
 
-# A job that was preempted or lost its node resumes from its reload file, under the same number. The
-# plugin does not understand sacct's "CANCELLED by UID" and would wait forever.
-_SLURM = {"requeue": True, "status_command": "squeue", "init_seconds_before_status_checks": 15}
-
-
 def set_slurm_options(workflow: Any) -> None:
     """Changes the defaults of the Slurm plugin's options, before its executor is made.
 
@@ -165,9 +165,6 @@ def set_slurm_options(workflow: Any) -> None:
         internals.change_resources(workflow, _value, REQUESTED if is_local else ())
 
     internals.change_executor(workflow, change)
-
-
-_CALLED_ONCE: list[Callable[..., Any]] = []
 
 
 def called_once(function: Callable[..., Any]) -> Callable[..., Any]:

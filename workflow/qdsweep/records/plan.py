@@ -35,6 +35,8 @@ _Setting = TypeVar("_Setting", bound=Model)
 
 _REMEDY = "start snakemake with that sweep, which writes it again, or remove the file"
 
+_CONFIRM_REMEDY = "remove it, and start snakemake with that sweep, which writes it again"
+
 
 class RowData(TypedDict):
     """A row of plan.json; keys of other releases are ignored."""
@@ -423,9 +425,6 @@ def digest(plan: Mapping[str, Any]) -> str:
     """Returns text that changes whenever the tables of the sweep must be rebuilt."""
     shown = {key: value for key, value in plan.items() if key != "fingerprints"}
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:16]
-
-
-_CONFIRM_REMEDY = "remove it, and start snakemake with that sweep, which writes it again"
 
 
 class ConfirmingRow(RowData):

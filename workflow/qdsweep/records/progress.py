@@ -20,6 +20,13 @@ from qdsweep.records.status import Status, fingerprint_of, last_line, read_last_
 LARGE = 1000
 """A sweep of more runs is a large one."""
 
+RAISED = "its budget was raised"
+# The end of a note: the line of the user's code, which may contain parentheses.
+_CODE = re.compile(r" \([^()]*, line \d+: .*\)$", re.S)
+KILLED = "killed; the next start resumes from the last reload file"
+_DAMAGED = "its status.json is damaged; a start that computes the run writes it again"
+_CLASS = re.compile(rb"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
 
 def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
     """Returns the status of runs that are finished, and that no process computes now.
@@ -77,13 +84,6 @@ def _finished(run: RunDir) -> Status | None:
         return None
     known = fingerprint_of(run.state, status)
     return replace(status, id=run.name, attempts=[], fingerprint=known)
-
-
-RAISED = "its budget was raised"
-# The end of a note: the line of the user's code, which may contain parentheses.
-_CODE = re.compile(r" \([^()]*, line \d+: .*\)$", re.S)
-KILLED = "killed; the next start resumes from the last reload file"
-_DAMAGED = "its status.json is damaged; a start that computes the run writes it again"
 
 
 @dataclass(frozen=True)
@@ -234,9 +234,6 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
     if status.status == "running":
         return "stopped", KILLED
     return "stopped", read_last_stop(files).message
-
-
-_CLASS = re.compile(rb"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 class Outdated:

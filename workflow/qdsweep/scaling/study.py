@@ -44,6 +44,15 @@ from qdsweep.text import common_decimals, mean_and_error, number, plural
 if TYPE_CHECKING:
     import pandas as pd
 
+Workers = TypeVar("Workers", float, np.ndarray)
+# The lowest efficiency at which one more worker is worthwhile.
+WORTHWHILE = 0.8
+_NAME = "scaling"
+# Shorter times are too inaccurate [s].
+SHORTEST = 1.0
+
+_SECTION, _TITLE = "Time", "Scaling"
+
 
 class Stopped(QdsweepError):
     """A run was stopped on purpose before its end. The same command resumes the study."""
@@ -284,12 +293,6 @@ def _read(study: Study, workers: int, repeat: int) -> Time:
     )
 
 
-Workers = TypeVar("Workers", float, np.ndarray)
-
-# The lowest efficiency at which one more worker is worthwhile.
-WORTHWHILE = 0.8
-
-
 @dataclass(frozen=True)
 class Fit:
     """Amdahl's law fitted to measured times: ``T(n) = T(1) (s + (1 - s) / n)``.
@@ -352,12 +355,6 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
     known = len(times) > 2 and 1e-6 < serial < 1 - 1e-6
     error = math.sqrt(covariance[1, 1]) if known else math.nan
     return Fit(float(one_worker), float(serial), error)
-
-
-_NAME = "scaling"
-# Shorter times are too inaccurate [s].
-SHORTEST = 1.0
-_SECTION, _TITLE = "Time", "Scaling"
 
 
 def write_scaling(study: Study, times: list[Time]) -> Sheet:

@@ -16,6 +16,9 @@ from qdsweep.errors import BadInput
 from qdsweep.records.search import Decision, Level, Seen, ordinal
 from qdsweep.text import plural
 
+GO_ON = ("promoted", "exploited")
+"""Kinds of levels that continue runs of the level below."""
+
 
 def levels(
     search: Search, candidates: int, seeds: Sequence[str], budget: int, *, drawn: bool = True
@@ -159,10 +162,6 @@ def _generations(search: Search, seeds: Sequence[str], budget: int) -> Iterator[
         amount = budget * (number + 1) // count
         yield Level(name, search.pbt.population, tuple(seeds), amount, kind, 0, below)
         below = (name,)
-
-
-GO_ON = ("promoted", "exploited")
-"""Kinds of levels that continue runs of the level below."""
 
 
 def cost(levels: Sequence[Level], level: Level) -> int:

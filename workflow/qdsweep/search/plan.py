@@ -50,6 +50,12 @@ from qdsweep.text import duration, listed, plural
 
 SEED_COLUMN = "seed"
 
+# The folder of a sweep, in the form for outputs of rules.
+_ANY = Results(pathlib.Path("results")).sweep("{sweep}")
+_Group = tuple[dict[str, Any], list[Row]]
+_EDITED = "it was edited or truncated"
+_LISTED = 3  # up to this number, rebuilt files are listed; more are counted
+
 
 class Candidate(NamedTuple):
     """A configuration, that is, all swept values except the seed.
@@ -167,10 +173,6 @@ def basis(settings: SweepFile, level: Level, block: int) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-# The folder of a sweep, in the form for outputs of rules.
-_ANY = Results(pathlib.Path("results")).sweep("{sweep}")
-
-
 def markers(levels: Iterable[Level], places: Iterable[int] | None = None) -> list[str]:
     """Returns the marker files of levels, or of some of their places, as outputs of a rule."""
     return [
@@ -197,9 +199,6 @@ def decided_by(levels: Mapping[str, Level], name: str, block: int) -> list[str]:
     first, last, _ = level.sees(block, below[0].places)
     before = [str(decision_path(_ANY, name, block - 1))] if block else []
     return markers(below, range(first, last)) + before
-
-
-_Group = tuple[dict[str, Any], list[Row]]
 
 
 def _groups(sweep: Sweep) -> list[_Group]:
@@ -290,10 +289,6 @@ def compose_candidate(
     if seed:
         keys[SEED_COLUMN] = int(seed)
     return compose(base, keys, source="search")
-
-
-_EDITED = "it was edited or truncated"
-_LISTED = 3  # up to this number, rebuilt files are listed; more are counted
 
 
 def spoiled(

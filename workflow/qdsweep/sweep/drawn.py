@@ -22,6 +22,29 @@ _PIECE = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
+SAMPLE = "sample"
+"""The column with the number of a draw."""
+DIGITS = 6
+"""The digits of a drawn number, which is rounded so that it is equal on every machine."""
+_SHAPE = {
+    "uniform": "uniform LO HI",
+    "log": "log LO HI (0 < LO)",
+    "int": "int LO HI",
+    "logint": "logint LO HI (0 < LO)",
+    "normal": "normal MEAN SD (0 < SD)",
+    "choice": "choice VALUE...",
+}
+_TINY = 2.0**-33  # the normal quantiles of 0 and 1 are infinite
+_QUANTILES: dict[str, Callable[[float, float, float], float]] = {
+    "uniform": lambda low, high, u: low + u * (high - low),
+    "log": lambda low, high, u: low * (high / low) ** u,
+    "int": lambda low, high, u: math.floor(low + u * (high - low + 1)),
+    # Each number has the same probability as on a continuous scale.
+    "logint": lambda low, high, u: math.floor(
+        (low - 0.5) * ((high + 0.5) / (low - 0.5)) ** u + 0.5
+    ),
+}
+
 
 class Word(NamedTuple):
     """A word of a text, without its quotes, and its position in the text."""
@@ -79,22 +102,6 @@ def fail(text: str, place: Word, problem: str, remedy: str) -> NoReturn:
         f"  {line}\n  {' ' * column}{marks}\n"
         f"{remedy}"
     )
-
-
-SAMPLE = "sample"
-"""The column with the number of a draw."""
-DIGITS = 6
-"""The digits of a drawn number, which is rounded so that it is equal on every machine."""
-
-_SHAPE = {
-    "uniform": "uniform LO HI",
-    "log": "log LO HI (0 < LO)",
-    "int": "int LO HI",
-    "logint": "logint LO HI (0 < LO)",
-    "normal": "normal MEAN SD (0 < SD)",
-    "choice": "choice VALUE...",
-}
-_TINY = 2.0**-33  # the normal quantiles of 0 and 1 are infinite
 
 
 @dataclass(frozen=True)
@@ -189,17 +196,6 @@ class DrawnSource:
             return None
         first, last = map(int, self.arguments)
         return map(str, range(first, last + 1))
-
-
-_QUANTILES: dict[str, Callable[[float, float, float], float]] = {
-    "uniform": lambda low, high, u: low + u * (high - low),
-    "log": lambda low, high, u: low * (high / low) ** u,
-    "int": lambda low, high, u: math.floor(low + u * (high - low + 1)),
-    # Each number has the same probability as on a continuous scale.
-    "logint": lambda low, high, u: math.floor(
-        (low - 0.5) * ((high + 0.5) / (low - 0.5)) ** u + 0.5
-    ),
-}
 
 
 def _rounded(number: float) -> float:

@@ -60,6 +60,10 @@ Draw = Callable[[Sequence[DrawnSource]], list[tuple[str, ...]]]
 _ALMOST_OPERATOR = re.compile(r":::.*|::[+~]*", re.DOTALL)
 _UNFIT = re.compile("[\t\n\r\0\ud800-\udfff]")
 
+_BLOCK = """  sweep: |
+    ::: algorithm cma_me map_elites
+    ::: seed 1 2 3"""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -316,11 +320,6 @@ def _check(text: str, place: Word, name: str, values: list[str], taken: list[str
             problem = f"{what}, {value!r}, contains the character {match[0]!r}"
             remedy = "A name or value is one line of Unicode text without tabs."
             fail(text, place, problem, remedy)
-
-
-_BLOCK = """  sweep: |
-    ::: algorithm cma_me map_elites
-    ::: seed 1 2 3"""
 
 
 def from_argv(

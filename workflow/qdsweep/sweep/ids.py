@@ -23,6 +23,9 @@ _NOT_IDENTITY: Any = {
     "algorithm": {"name", "title", "cite"},
 }
 
+# Returns the hash of the source of a `module:Class` [hex].
+Hash = Callable[[str], str]
+
 
 class Identity(NamedTuple):
     """The identity of a run, computed once because a user's source may change during the run.
@@ -34,10 +37,6 @@ class Identity(NamedTuple):
 
     id: str
     fingerprint: str
-
-
-# Returns the hash of the source of a `module:Class` [hex].
-Hash = Callable[[str], str]
 
 
 def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, Any]:

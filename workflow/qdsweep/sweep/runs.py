@@ -26,6 +26,9 @@ from qdsweep.text import nearest
 
 _Value = TypeVar("_Value")
 
+# The smallest memory of a row, whose experiment and Snakemake job need more [B].
+_RUN = 2000
+
 
 def remaining(
     rows: Sequence[Mapping[str, str]], columns: Sequence[str], excluded: Sequence[str]
@@ -74,10 +77,6 @@ def _pairs(entry: str, number: int, columns: Sequence[str]) -> dict[str, object]
             )
         pairs[name] = typed(value)
     return pairs
-
-
-# The smallest memory of a row, whose experiment and Snakemake job need more [B].
-_RUN = 2000
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,11 @@ from qdsweep.errors import BadInput
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.warm.client import WARM_VARIABLE
 
+# These keys change neither how an algorithm is made nor its first ask.
+_APART = {"seed", *BUDGETS, "reload", "timeout"}
+# After this time it prints what it waits for [s].
+NOTICE_SECONDS = 15.0
+
 
 def start_warm(
     experiments: Iterable[Experiment], left: Sequence[Experiment], command: str, log: Path
@@ -79,13 +84,6 @@ def _start(path: Path, experiments: bytes, command: str, log: Path) -> None:
     os.close(reads)
     with open(writes, "wb", closefd=False) as pipe:
         pipe.write(experiments + b"\n")
-
-
-# These keys change neither how an algorithm is made nor its first ask.
-_APART = {"seed", *BUDGETS, "reload", "timeout"}
-
-# After this time it prints what it waits for [s].
-NOTICE_SECONDS = 15.0
 
 
 def try_algorithms(experiments: Iterable[Experiment]) -> None:

@@ -28,6 +28,15 @@ from qdsweep.records.archive import SEED
 # If these keys are null in the config, the domain's natural mutation scale replaces them.
 _SCALES = ("sigma", "sigma0", "iso_sigma")
 
+_RESTARTING = (emitters.EvolutionStrategyEmitter, emitters.GradientArborescenceEmitter)
+# The keys that an assignment to the attribute of their name does not change.
+_CHANGES: dict[str, Callable[[Any, Any], None]] = {
+    "ranker": internals.change_ranker,
+    "sigma0": internals.change_sigma0,
+    "lr": internals.change_lr,
+}
+_ATTRIBUTES = {(emitters.GradientArborescenceEmitter, "normalize_grad"): "_normalize_grads"}
+
 
 class EmitterType(NamedTuple):
     """A type of emitter. The keys of its config are the arguments of pyribs' class.
@@ -59,16 +68,6 @@ EMITTER_TYPES = {
         asked=lambda batch_size: batch_size // 2,
     ),
 }
-
-
-_RESTARTING = (emitters.EvolutionStrategyEmitter, emitters.GradientArborescenceEmitter)
-# The keys that an assignment to the attribute of their name does not change.
-_CHANGES: dict[str, Callable[[Any, Any], None]] = {
-    "ranker": internals.change_ranker,
-    "sigma0": internals.change_sigma0,
-    "lr": internals.change_lr,
-}
-_ATTRIBUTES = {(emitters.GradientArborescenceEmitter, "normalize_grad"): "_normalize_grads"}
 
 
 def type_of_emitter(emitter: EmitterBase) -> EmitterType | None:

@@ -45,6 +45,9 @@ from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
 
+# Arguments of a class of pyribs, by name.
+Arguments = dict[str, Any]
+
 
 def require_archive(archive: Any, target: str, domain: Domain) -> None:
     """Refuses an archive whose results could not be written.
@@ -183,10 +186,6 @@ def _k_means(archive: config.CVTArchive, cells: int, ranges: list[tuple[float, f
         samples=archive.samples,
         seed=archive.centroids_seed,
     )[0]
-
-
-# Arguments of a class of pyribs, by name.
-Arguments = dict[str, Any]
 
 
 class ArchiveType(NamedTuple):

@@ -28,6 +28,8 @@ Slots = NDArray[np.int64]
 _ARRAYS = ("actions", "rewards", "dones", "timeouts")
 _VECTORS = ("observations", "next_observations", *_ARRAYS)
 
+_LEAST = 1e-6  # keeps transitions without error in the draw
+
 
 class Frames:
     """The frames of the latest transitions of screens, each once.
@@ -359,9 +361,6 @@ class Priorities:
             sums = np.where(right, sums - left, sums)
             nodes = 2 * nodes + right
         return nodes - self._first
-
-
-_LEAST = 1e-6  # keeps transitions without error in the draw
 
 
 class ApexDQNLearner(DQNLearner):

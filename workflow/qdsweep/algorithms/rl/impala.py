@@ -16,6 +16,8 @@ from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
 from qdsweep.algorithms.rl.steps import Steps
 from qdsweep.domains.base import Actor, Exploration, Floats, Record
 
+RowNumbers = NDArray[np.int64]
+
 
 def vtrace(
     rewards: Floats,
@@ -56,9 +58,6 @@ def vtrace(
     targets = values + corrections
     after = np.where(last, following, np.append(targets[1:], 0.0))
     return targets, rho * (rewards + gamma * after - values)
-
-
-RowNumbers = NDArray[np.int64]
 
 
 class IMPALALearner(OnPolicyLearner):

@@ -23,6 +23,11 @@ from qdsweep.algorithms.rl.steps import Steps, join
 from qdsweep.domains.base import Actor, Floats, Record
 from qdsweep.errors import QdsweepError
 
+ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
+# qdsweep's name of an argument -> that of stable-baselines3.
+_THEIRS = {"minibatch": "batch_size"}
+_FALLING = ("learning_rate", "clip_range")
+
 
 class Generators:
     """A learner's states of the global generators of numpy and torch.
@@ -80,11 +85,6 @@ class Convolutions(BaseFeaturesExtractor):
 
 # With checks, torch would end a step of a diverged network in an error without the cause.
 torch.distributions.Distribution.set_default_validate_args(False)
-
-ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
-# qdsweep's name of an argument -> that of stable-baselines3.
-_THEIRS = {"minibatch": "batch_size"}
-_FALLING = ("learning_rate", "clip_range")
 
 
 class SB3Learner(ABC):

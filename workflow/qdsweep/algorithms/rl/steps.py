@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from qdsweep.domains.base import CUT, GOES_ON, Record
 from qdsweep.domains.experience import join_records
 
+# Steps of screens that a network evaluates at once: about 100 MB.
+_BLOCK = 256
+
 
 class Stacks:
     """Observations of screens as rows of their frames. A selection makes the stacks.
@@ -56,10 +59,6 @@ class Steps(NamedTuple):
         """Yields all steps in order, as arrays; see `in_blocks`."""
         for rows in in_blocks(np.arange(len(self.rewards)), isinstance(self.observations, Stacks)):
             yield self.at(rows)
-
-
-# Steps of screens that a network evaluates at once: about 100 MB.
-_BLOCK = 256
 
 
 def in_blocks(rows: NDArray[np.int64], on_screen: bool) -> Iterator[NDArray[np.int64]]:

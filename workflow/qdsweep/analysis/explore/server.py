@@ -44,6 +44,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
+_RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
+
 
 class Guarded(RequestHandler):
     """Answers the page of this server, and only with the token."""
@@ -246,7 +248,6 @@ async def _warm_up(studio: Studio, chosen: PageRuns) -> None:
             await asyncio.to_thread(pack, open_run(shown.path))
 
 
-_RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
 ROUTES: list[Any] = [
     (r"/", Page, {"kind": "text/html", "content": page.html}),
     (r"/explore\.css", Page, {"kind": "text/css", "content": page.page_style}),

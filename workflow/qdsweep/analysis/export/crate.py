@@ -22,6 +22,72 @@ _FORMATS = {
     ".yaml": "application/yaml",
 }
 
+_TEXT = """\
+{title}
+{line}
+Results of a parameter sweep of Quality-Diversity experiments: {count} runs. No file holds a pickle;
+numpy loads every array with allow_pickle=False.
+
+FILES
+  sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
+  tables/runs.tsv       swept values and id of each run
+  tables/summary.csv    a row for each run, at the sweep's budget
+  tables/table.*        a row for each group: mean and standard error over seeds (CSV, md, LaTeX)
+  tables/curves.csv     mean and standard error of each group over evaluations
+  tables/*              further tables{search}
+  figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
+  report.html           tables and figures as one page (left out where it could identify a person)
+  config/plugins/*      the classes and functions of the authors that runs use, and their imports
+                        from there, without comments. Files that they read, and packages that they
+                        need, are not included
+  runs/ID/config.yaml   the whole experiment, with all keys
+  runs/ID/metrics.csv   one row per iteration. coverage is a fraction, seconds_* are seconds
+  runs/ID/archive.npz   the elites of the final archive, one row each, sorted by cell:
+                          index (n,) int64
+                          objective (n,), measures (n, m), solution (n, d) float64
+                          further fields of the domain
+                          centroids or boundaries of the cells where they are not a grid
+  runs/ID/history.npz   every change of the archive: iteration, index (cell), objective (NaN where
+                          the cell became empty), if cells stay where they are. Only a file with
+                          `removals` has all changes that the user's own algorithm makes
+  runs/ID/summary.json  final metrics, geometry of the archive, versions, seconds of each phase,
+                          archive_digest: the SHA-256 over index, objective, measures and solution
+                          of the rows. Equal digests mean equal results, bit for bit
+  runs/ID/reevaluated-* elites evaluated again with fresh seeds (where that was done)
+  ro-crate-metadata.json  what all of this is, for programs (RO-Crate 1.1)
+  SHA256SUMS            check with: sha256sum -c SHA256SUMS
+
+A run can have a larger budget in another sweep. Tables are then at the `budget` of this sweep,
+and the archive is that of the end of the run.
+
+LOADING
+  import json, numpy, pandas
+  table = pandas.read_csv("tables/summary.csv")
+  run = "runs/" + table["id"][0]
+  elites = numpy.load(run + "/archive.npz", allow_pickle=False)
+  elites["objective"].max(), elites["measures"].shape
+  metrics = pandas.read_csv(run + "/metrics.csv")
+
+  # As an archive of pyribs (with qdsweep):
+  from qdsweep import load
+  archive = load(run).archive
+
+REPRODUCE A RUN, in this folder (the same versions give the same archive_digest)
+  qdsweep run runs/ID/config.yaml --out again
+{again}
+VERSIONS
+{versions}
+"""
+_SEARCH = """
+  tables/search.csv     one row per trial of the search: setting, score, rank, why it stopped
+  search/LEVEL/*.json   results (PLACE-sSEED.json) and decisions (decided-BLOCK.json), each with its
+                        own SHA-256. Runs that stopped early are only in these files"""
+_AGAIN = """
+REPRODUCE OR EXTEND THE SEARCH, in a clone of qdsweep. Its config/experiments/ must have the
+experiment that sweep.yaml names. The same versions give the same search.csv, byte for byte
+  snakemake --cores 8 --configfile sweep.yaml
+"""
+
 
 def metadata(
     name: str, files: Iterable[str], summaries: Mapping[str, dict[str, Any]], date: str
@@ -89,75 +155,6 @@ def metadata(
 def _versions(summaries: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """Returns the libraries that the runs used, in each version."""
     return sorted({pair for summary in summaries for pair in summary.get("versions", {}).items()})
-
-
-_TEXT = """\
-{title}
-{line}
-Results of a parameter sweep of Quality-Diversity experiments: {count} runs. No file holds a pickle;
-numpy loads every array with allow_pickle=False.
-
-FILES
-  sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
-  tables/runs.tsv       swept values and id of each run
-  tables/summary.csv    a row for each run, at the sweep's budget
-  tables/table.*        a row for each group: mean and standard error over seeds (CSV, md, LaTeX)
-  tables/curves.csv     mean and standard error of each group over evaluations
-  tables/*              further tables{search}
-  figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
-  report.html           tables and figures as one page (left out where it could identify a person)
-  config/plugins/*      the classes and functions of the authors that runs use, and their imports
-                        from there, without comments. Files that they read, and packages that they
-                        need, are not included
-  runs/ID/config.yaml   the whole experiment, with all keys
-  runs/ID/metrics.csv   one row per iteration. coverage is a fraction, seconds_* are seconds
-  runs/ID/archive.npz   the elites of the final archive, one row each, sorted by cell:
-                          index (n,) int64
-                          objective (n,), measures (n, m), solution (n, d) float64
-                          further fields of the domain
-                          centroids or boundaries of the cells where they are not a grid
-  runs/ID/history.npz   every change of the archive: iteration, index (cell), objective (NaN where
-                          the cell became empty), if cells stay where they are. Only a file with
-                          `removals` has all changes that the user's own algorithm makes
-  runs/ID/summary.json  final metrics, geometry of the archive, versions, seconds of each phase,
-                          archive_digest: the SHA-256 over index, objective, measures and solution
-                          of the rows. Equal digests mean equal results, bit for bit
-  runs/ID/reevaluated-* elites evaluated again with fresh seeds (where that was done)
-  ro-crate-metadata.json  what all of this is, for programs (RO-Crate 1.1)
-  SHA256SUMS            check with: sha256sum -c SHA256SUMS
-
-A run can have a larger budget in another sweep. Tables are then at the `budget` of this sweep,
-and the archive is that of the end of the run.
-
-LOADING
-  import json, numpy, pandas
-  table = pandas.read_csv("tables/summary.csv")
-  run = "runs/" + table["id"][0]
-  elites = numpy.load(run + "/archive.npz", allow_pickle=False)
-  elites["objective"].max(), elites["measures"].shape
-  metrics = pandas.read_csv(run + "/metrics.csv")
-
-  # As an archive of pyribs (with qdsweep):
-  from qdsweep import load
-  archive = load(run).archive
-
-REPRODUCE A RUN, in this folder (the same versions give the same archive_digest)
-  qdsweep run runs/ID/config.yaml --out again
-{again}
-VERSIONS
-{versions}
-"""
-
-
-_SEARCH = """
-  tables/search.csv     one row per trial of the search: setting, score, rank, why it stopped
-  search/LEVEL/*.json   results (PLACE-sSEED.json) and decisions (decided-BLOCK.json), each with its
-                        own SHA-256. Runs that stopped early are only in these files"""
-_AGAIN = """
-REPRODUCE OR EXTEND THE SEARCH, in a clone of qdsweep. Its config/experiments/ must have the
-experiment that sweep.yaml names. The same versions give the same search.csv, byte for byte
-  snakemake --cores 8 --configfile sweep.yaml
-"""
 
 
 def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False) -> str:

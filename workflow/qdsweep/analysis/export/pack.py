@@ -42,6 +42,46 @@ from qdsweep.text import plural
 # Where `qdsweep run` looks for it in the unpacked folder.
 FOLDER = "config/plugins"
 
+# Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
+SUMMARY = (
+    "id",
+    "status",
+    "iterations",
+    *(metric.name for metric in RECORDED if metric.name != "iteration"),
+    "failures",
+    "archive_digest",
+    "objectives_outside",
+    "archive",
+    "timings",
+    "cpu_baseline",
+    "versions",
+    "engine",
+    "workers",
+)
+# Keys that are taken from the summary of a corrected archive.
+CORRECTED = (
+    "id",
+    "iterations",
+    "evaluations",
+    "archive_digest",
+    "times",
+    "seed",
+    "elites",
+    "seed_matters",
+    "reported",
+    "corrected",
+    "corrected_digest",
+)
+_DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
+_SHOWN = 10
+# The line of the page with the host.
+_ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
+# In run.log, of workers on other nodes and of attempts that status.json has lost.
+_HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
+Member = tuple[str, bytes]
+
+_TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
+
 
 def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, bytes]:
     """Returns the sources of the plug-ins of some runs, with their imports of config/plugins/.
@@ -89,47 +129,6 @@ def _names(data: Any) -> Iterator[str]:
     elif isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
             yield from _names(value)
-
-
-# Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
-SUMMARY = (
-    "id",
-    "status",
-    "iterations",
-    *(metric.name for metric in RECORDED if metric.name != "iteration"),
-    "failures",
-    "archive_digest",
-    "objectives_outside",
-    "archive",
-    "timings",
-    "cpu_baseline",
-    "versions",
-    "engine",
-    "workers",
-)
-# Keys that are taken from the summary of a corrected archive.
-CORRECTED = (
-    "id",
-    "iterations",
-    "evaluations",
-    "archive_digest",
-    "times",
-    "seed",
-    "elites",
-    "seed_matters",
-    "reported",
-    "corrected",
-    "corrected_digest",
-)
-_TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
-_DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
-_SHOWN = 10
-# The line of the page with the host.
-_ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
-# In run.log, of workers on other nodes and of attempts that status.json has lost.
-_HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
-
-Member = tuple[str, bytes]
 
 
 def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:

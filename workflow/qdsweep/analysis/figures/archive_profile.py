@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+_THRESHOLDS = 201
+
 
 @dataclass(frozen=True)
 class EarlierRun(Run):
@@ -122,9 +124,6 @@ def _went_on(row: "pd.Series") -> bool:
 
 def _is_beyond(row: "pd.Series", run: Run) -> bool:
     return _went_on(row) and not isinstance(run, EarlierRun)
-
-
-_THRESHOLDS = 201
 
 
 def archive_profile(objectives: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

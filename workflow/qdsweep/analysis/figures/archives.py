@@ -62,6 +62,8 @@ _HEADING = 0.3  # inches
 
 _Shown = list[tuple["pd.Series", Run]]
 
+_STEADY = 0.05  # the share of a colour scale by which its ends may be off
+
 
 def run_figure(run: Run, limits: Limits) -> "Figure":
     """Returns the picture of one run's archive, the final one or that at the sweep's budget."""
@@ -277,9 +279,6 @@ def _budgets(tables: SweepTables, groups: list[str]) -> str:
     means = tables.table[tables.table["group"].isin(groups)]["evaluations_mean"]
     low, high = number(means.min()), number(means.max())
     return low if low == high else f"{low} to {high}"
-
-
-_STEADY = 0.05  # the share of a colour scale by which its ends may be off
 
 
 @ornament("the pictures of the archives")

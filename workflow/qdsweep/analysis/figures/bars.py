@@ -31,6 +31,9 @@ _BARS = {
     "rest": ("other", "#999999"),
 }
 
+MOST_NAMES = 12
+_SHARES = {"ped_anova": "PED-ANOVA", "fanova": "fANOVA"}
+
 
 def timing_figure(data: SweepData) -> Drawn:
     """Draws the seconds of each phase, a bar for each group."""
@@ -69,10 +72,6 @@ def timing_figure(data: SweepData) -> Drawn:
         figure=figure,
         data=groups[["group", "runs", "workers", *parts]],
     )
-
-
-MOST_NAMES = 12
-_SHARES = {"ped_anova": "PED-ANOVA", "fanova": "fANOVA"}
 
 
 def importance_figure(data: SweepData) -> list[Drawn | Omitted]:

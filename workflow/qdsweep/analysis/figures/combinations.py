@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+MOST_TICKS = 8
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -161,9 +163,6 @@ def log_text(axes: list[Axis]) -> str:
     """Returns the logarithmic axes as a sentence; nothing where there is none."""
     names = [axis.label for axis in axes if axis.log]
     return f" Logarithmic: {', '.join(names)}." if names else ""
-
-
-MOST_TICKS = 8
 
 
 @dataclass(frozen=True)

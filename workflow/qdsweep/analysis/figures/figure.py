@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _ABOUT = ("name", "section", "title", "caption", "why")
 
+_PICTURES = (".pdf", ".png", ".svg")
+# The number is to be raised when pictures of the same data look different.
+_VERSION = f"2 {__version__}"
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -131,9 +135,6 @@ def read_index(path: Path) -> list[dict[str, str]]:
         raise damaged(path, error, maker_of(path).rebuild) from error
 
 
-_PICTURES = (".pdf", ".png", ".svg")
-
-
 @ornament(
     "the figure {1.name}",
     lambda why, folder, drawn: Omitted(drawn.name, drawn.section, drawn.title, why),
@@ -163,10 +164,6 @@ def _about(drawn: Drawn | Omitted) -> dict[str, str]:
 
 def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
     write_text(path, json.dumps(entries, indent=1, ensure_ascii=False) + "\n")
-
-
-# The number is to be raised when pictures of the same data look different.
-_VERSION = f"2 {__version__}"
 
 
 def stamp(path: Path) -> str:

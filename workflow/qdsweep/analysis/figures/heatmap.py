@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 MAX_SLICES = 12
 _SMALL = NOTE | {"fontsize": 7}
 
+Limits = tuple[float, float]
+# The share of the elites that has at least two thirds of the colours.
+_MIDDLE = 0.95
+_PRECISE = 1e-3  # of the span of values: an error that no figure shows
+
 
 def has_slices(run: Run) -> bool:
     """Returns whether a run's archive is a grid of three measures, with few cells of the third."""
@@ -108,13 +113,6 @@ def _ranges(run: Run) -> np.ndarray:
         return np.array(ranges, dtype=float)
     measures = run.arrays["measures"]
     return np.stack([measures.min(axis=0), measures.max(axis=0)], axis=1)
-
-
-Limits = tuple[float, float]
-
-
-# The share of the elites that has at least two thirds of the colours.
-_MIDDLE = 0.95
 
 
 def color_limits(
@@ -225,9 +223,6 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
         short_numbers(ax.yaxis, 5)
         ax.set_xlabel(names[0])
         ax.set_ylabel(names[1] if len(names) == 2 else "objective")
-
-
-_PRECISE = 1e-3  # of the span of values: an error that no figure shows
 
 
 def narrowed(values: np.ndarray) -> np.ndarray:

@@ -19,6 +19,10 @@ LegendEntry = tuple["Artist", str]
 _LOOK: dict[str, Any] = {"handlelength": 3, "columnspacing": 1.5, "borderaxespad": 0}
 _SPACE = 0.2  # inches above and below a legend
 
+MAX_LINES = 12
+MAX_PANELS = MOST_PANELS
+_HEADING = 0.3  # inches
+
 
 def needs_legend(blocks: list[Block]) -> bool:
     """Returns whether there is more than a single line."""
@@ -95,11 +99,6 @@ def _handles(block: Block) -> tuple[list["Artist"], list[str]]:
         for _, mark in block.entries
     ]
     return handles, [label for label, _ in block.entries]
-
-
-MAX_LINES = 12
-MAX_PANELS = MOST_PANELS
-_HEADING = 0.3  # inches
 
 
 class FigurePart(NamedTuple):

@@ -40,6 +40,8 @@ _KEPT: dict[str, Any] = {"color": "0.75", "linewidth": 0.9}
 _BEST: dict[str, Any] = {"color": COLORS[0], "linewidth": 2.4, "zorder": 3}
 _OTHER: dict[str, Any] = {"color": "0.6", "linewidth": 1.0, "alpha": 0.8}
 
+NAME, TITLE = "search_coordinates", "Parallel coordinates of the search"
+
 
 def search_tree(search: Searched) -> Drawn:
     """Draws the tree of the population, and below it each key that changes over the budget."""
@@ -159,9 +161,6 @@ def _draw_trace(ax: "Axes", table: "pd.DataFrame", axis: Axis) -> None:
         ax.set_yticks(range(len(axis.values)), axis.values)
     ax.set_ylabel(axis.label)
     ax.grid(True, axis="y")
-
-
-NAME, TITLE = "search_coordinates", "Parallel coordinates of the search"
 
 
 def search_combinations(search: Searched) -> Combinations | None:

@@ -34,6 +34,13 @@ MOST_NAMED = 5
 _POINTS = 200
 _STOPPED, _WHOLE = Mark("#b4b4b4"), Mark("#7a7a7a")
 
+_QUANTILES = (0.1, 0.5, 0.9)
+_MOST_PANELS = 6
+FEWEST = 5  # settings that a correlation is judged by
+NEAR_ZERO = 0.2
+
+NAME, TITLE = "search_ranks", "Rank correlation between rungs"
+
 
 def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     """Draws the curve of each setting up to its last trial."""
@@ -126,9 +133,6 @@ def _add_rungs(ax: "Axes", search: Searched) -> None:
             text = plural(count, "setting") if budget == budgets[0] else str(count)
             where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
             ax.annotate(text, (budget, 1), (0, 3), textcoords="offset points", **where, **NOTE)
-
-
-_QUANTILES = (0.1, 0.5, 0.9)
 
 
 def search_progress(search: Searched) -> Drawn:
@@ -275,12 +279,6 @@ def _stopped(search: Searched) -> int:
 def _whole(search: Searched) -> set[int]:
     """Returns the settings that had the whole budget."""
     return {trial.setting for trial in search.finalists}
-
-
-NAME, TITLE = "search_ranks", "Rank correlation between rungs"
-_MOST_PANELS = 6
-FEWEST = 5  # settings that a correlation is judged by
-NEAR_ZERO = 0.2
 
 
 class Step(NamedTuple):

@@ -78,6 +78,13 @@ _MM = 25.4
 # The width in print that the user wants [inches].
 _width: ContextVar[float | None] = ContextVar("width", default=None)
 
+# Suffix -> module of matplotlib (that of PDF takes long to import), canvas, its method.
+_PRINTERS = {
+    ".pdf": ("backend_pdf", "FigureCanvasPdf", "print_pdf"),
+    ".png": ("backend_agg", "FigureCanvasAgg", "print_png"),
+    ".svg": ("backend_svg", "FigureCanvasSVG", "print_svg"),
+}
+
 
 @contextmanager
 def style(column_width: float | None = None) -> Iterator[None]:
@@ -229,14 +236,6 @@ def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
         printed = _print(figure, suffix)
         with atomic(stem.with_name(stem.name + suffix)) as file:
             file.write(printed)
-
-
-# Suffix -> module of matplotlib (that of PDF takes long to import), canvas, its method.
-_PRINTERS = {
-    ".pdf": ("backend_pdf", "FigureCanvasPdf", "print_pdf"),
-    ".png": ("backend_agg", "FigureCanvasAgg", "print_png"),
-    ".svg": ("backend_svg", "FigureCanvasSVG", "print_svg"),
-}
 
 
 def _print(figure: "Figure", suffix: str) -> bytes:

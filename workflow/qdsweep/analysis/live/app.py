@@ -27,6 +27,30 @@ from qdsweep.metrics import RANK, Metric
 from qdsweep.records.status import last_lines
 from qdsweep.text import cut, duration, plural, short_number
 
+_BAR = _SPARK = 10
+# All columns except label and note: state, bar, percent, ETA, score, sparkline.
+_FIXED = 8 + 1 + _BAR + 5 + 1 + 7 + 1 + 9 + 1 + _SPARK + 1
+_FAR = 1_000_000
+_PLAIN = Style()
+_STYLES = {
+    "failed": Style(color="bright_red", bold=True),
+    "running": Style(color="green"),
+    **dict.fromkeys(("stopped", "extended", "outdated"), Style(color="yellow")),
+    "waiting": Style(color="bright_black"),
+    "finished": Style(color="cyan"),
+}
+# The share of the time that reading may take; more while runs are read for the first time.
+SHARE = 0.02
+LOG_LINES = 4
+_SMALL = 18  # lines of a terminal that has no room for details
+FILTERS: dict[str, Callable[[Followed], bool]] = {
+    "all": lambda run: True,
+    "unfinished": lambda run: run.standing.state != "finished",
+    "failed": lambda run: run.standing.state == "failed",
+}
+
+FIRST_EVERY, FIRST_SECONDS = 0.15, 0.05
+
 
 def log_tail(path: Path, count: int) -> list[str]:
     """Returns the last lines of a log, without its text plots."""
@@ -42,20 +66,6 @@ def log_tail(path: Path, count: int) -> list[str]:
 def printable(text: str) -> str:
     """Returns a text without characters that move a cursor."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
-
-
-_BAR = _SPARK = 10
-# All columns except label and note: state, bar, percent, ETA, score, sparkline.
-_FIXED = 8 + 1 + _BAR + 5 + 1 + 7 + 1 + 9 + 1 + _SPARK + 1
-_FAR = 1_000_000
-_PLAIN = Style()
-_STYLES = {
-    "failed": Style(color="bright_red", bold=True),
-    "running": Style(color="green"),
-    **dict.fromkeys(("stopped", "extended", "outdated"), Style(color="yellow")),
-    "waiting": Style(color="bright_black"),
-    "finished": Style(color="cyan"),
-}
 
 
 class RunTable(ScrollView, can_focus=True):
@@ -189,18 +199,6 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
         (f"{sparkline(run.curve.points, _SPARK):{_SPARK}} ", Style(color="blue")),
         (printable(now.note)[: max(0, width - label - _FIXED)], _STYLES["waiting"]),
     ]
-
-
-# The share of the time that reading may take; more while runs are read for the first time.
-SHARE = 0.02
-FIRST_EVERY, FIRST_SECONDS = 0.15, 0.05
-LOG_LINES = 4
-_SMALL = 18  # lines of a terminal that has no room for details
-FILTERS: dict[str, Callable[[Followed], bool]] = {
-    "all": lambda run: True,
-    "unfinished": lambda run: run.standing.state != "finished",
-    "failed": lambda run: run.standing.state == "failed",
-}
 
 
 class WatchApp(App[None]):

@@ -30,6 +30,9 @@ WHOLE = 65_536  # a shorter stretch is read whole [bytes]
 _BLOCK = 1_024  # longer than two lines [bytes]
 _BARS = "▁▂▃▄▅▆▇█"
 
+# How long the files of a search are not read, as a multiple of the time to read them.
+SEARCH_EVERY = 20
+
 
 @dataclass
 class LiveCurve:
@@ -138,10 +141,6 @@ def _ticks(low: float, high: float, count: int) -> tuple[list[float], list[str]]
     if isinstance(low, int):
         return places, [short_number(round(place)) for place in places]
     return places, apart(places, 4, short_number)
-
-
-# How long the files of a search are not read, as a multiple of the time to read them.
-SEARCH_EVERY = 20
 
 
 class Followed:

@@ -27,6 +27,43 @@ from qdsweep.text import TIMES, exact, listed, number
 _CITATION = re.compile(r" ?\[(@[^\s;\]]+(?:; @[^\s;\]]+)*)\]")
 _ACCENTS = {r"{\"o}": "ö", r"{\~a}": "ã"}
 
+_PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
+# Keys of a family that are not hyper-parameters, or that hold others.
+_NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
+_MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta", "sigma")
+SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
+_BANDIT = "bandit"
+_AT_ONCE = "all at once"
+_NONE = "none"  # null, or an empty list
+_OWN_SCALE = "of the domain itself"  # null, where only a class that is gone knows it
+# Phrases of a paper where the title of the key in the models is another one.
+_PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
+_RANKINGS = {
+    "imp": "improvement",
+    "2imp": "two-stage improvement",
+    "rd": "random-direction",
+    "2rd": "two-stage random-direction",
+    "obj": "objective",
+    "2obj": "two-stage objective",
+    "nov": "novelty",
+    "nslc": "novelty and local-competition",
+    "nslc_classic": "novelty, local-competition and genotypic-diversity",
+    "density": "density",
+}
+_SEEDS = {
+    "fixed": "with one evaluation seed per run",
+    "iteration": "with a new evaluation seed in each iteration",
+    "solution": "with a separate evaluation seed for each solution",
+}
+_IDLE = object()  # the value of a key that has no effect next to the others
+# Parts of an experiment that other sentences describe.
+_TOLD = ("algorithm", "archive", "schedule", "seed", *BUDGETS)
+# Keys of a domain that `task` states, if they decide anything.
+_TOLD_OF_DOMAIN = (
+    *("type", "name", "title", "cite", "solution_dim", "num_measures", "episodes"),
+    *("ranges", "objective_range", "policy.type", "policy.hidden", "policy.activation"),
+)
+
 
 def cite(keys: Iterable[str]) -> str:
     """Returns a citation as `plain` and `latex` expect it in a text; nothing for no keys."""
@@ -77,36 +114,6 @@ def _short(key: str) -> str:
     names = [author.split(",")[0].strip("{}") for author in fields["author"].split(" and ")]
     listed = f"{names[0]} et al." if len(names) > 2 else " & ".join(names)
     return f"{listed}, {fields['year']}"
-
-
-_PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
-# Keys of a family that are not hyper-parameters, or that hold others.
-_NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
-_MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta", "sigma")
-SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
-_BANDIT = "bandit"
-_AT_ONCE = "all at once"
-_NONE = "none"  # null, or an empty list
-_OWN_SCALE = "of the domain itself"  # null, where only a class that is gone knows it
-# Phrases of a paper where the title of the key in the models is another one.
-_PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
-_RANKINGS = {
-    "imp": "improvement",
-    "2imp": "two-stage improvement",
-    "rd": "random-direction",
-    "2rd": "two-stage random-direction",
-    "obj": "objective",
-    "2obj": "two-stage objective",
-    "nov": "novelty",
-    "nslc": "novelty and local-competition",
-    "nslc_classic": "novelty, local-competition and genotypic-diversity",
-    "density": "density",
-}
-_SEEDS = {
-    "fixed": "with one evaluation seed per run",
-    "iteration": "with a new evaluation seed in each iteration",
-    "solution": "with a separate evaluation seed for each solution",
-}
 
 
 def task(run: Run) -> str:
@@ -263,9 +270,6 @@ def _in_numbers(
             )
         texts.append(_kind_text(name.strip(), of))
     return f"{'In equal numbers these' if equal else 'These'} were {listed(texts)}"
-
-
-_IDLE = object()  # the value of a key that has no effect next to the others
 
 
 class StatedValue(NamedTuple):
@@ -435,15 +439,6 @@ def moments(run: Run) -> Iterator[dict[str, Any]]:
                     part = part[int(owner) if owner.isdecimal() else owner]
                 part[key] = value
             yield config
-
-
-# Parts of an experiment that other sentences describe.
-_TOLD = ("algorithm", "archive", "schedule", "seed", *BUDGETS)
-# Keys of a domain that `task` states, if they decide anything.
-_TOLD_OF_DOMAIN = (
-    *("type", "name", "title", "cite", "solution_dim", "num_measures", "episodes"),
-    *("ranges", "objective_range", "policy.type", "policy.hidden", "policy.activation"),
-)
 
 
 def further_keys(configs: list[dict[str, Any]]) -> list[str]:

@@ -32,6 +32,11 @@ _KINDS = {
 # Sizes [bytes] above which a text is packed, a packed text left out, an SVG shown as PNG.
 _PACKED, _TOO_LARGE, _HEAVY = 60_000, 1_500_000, 700_000
 
+# Figures that are on the page in another form, or within another figure: only files are there.
+_TWINS = ("overview", "learning_curves", "parallel_coordinates", "search_coordinates")
+_ENLARGED = 1.5  # letters of 7.5 points are then as large as the text
+_FILMS = 4_500_000  # bytes of animations in a page, at most
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -133,12 +138,6 @@ def _jpeg(image: "Image", size: tuple[int, int]) -> Picture:
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=80)
     return Picture(data_url(buffer.getvalue(), ".jpg"), image.width, image.height)
-
-
-# Figures that are on the page in another form, or within another figure: only files are there.
-_TWINS = ("overview", "learning_curves", "parallel_coordinates", "search_coordinates")
-_ENLARGED = 1.5  # letters of 7.5 points are then as large as the text
-_FILMS = 4_500_000  # bytes of animations in a page, at most
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MAX_SCORE_SCALES = 6  # more are only in the tables
 MAX_RIVALS = 3  # groups that the best one is compared with, by name
 
+_TEST = "5 %, Welch's t-test with Holm's correction"
+
 
 def headline(data: SweepData) -> str:
     """Returns the first sentences of the page."""
@@ -109,9 +111,6 @@ def _score(tables: SweepTables, metric: Metric, group: str, text: str) -> str:
     """`text`: mean and standard error as the table has them, with as many decimals."""
     n = tables.table.set_index("group")[f"{metric.column}_n"][group]
     return f"{group} ({text}{' %' if metric.percent else ''}, {plural(int(n), 'seed')})"
-
-
-_TEST = "5 %, Welch's t-test with Holm's correction"
 
 
 def _tested(tables: SweepTables, scales: dict[str, list[str]], best: list[str]) -> str:

@@ -26,6 +26,16 @@ from qdsweep.text import (
 
 MAX_RUNS = 200
 
+_BETWEEN = 12  # points between two axes, where the mouse finds a line
+_MAX_LINES = 28  # the number of pairs of colour and dash
+_MAX_PANELS = 6
+_POINTS = 150
+_PLAIN = (1e-6, 1e15)  # sizes of numbers without powers of ten
+# legend.DASHES and legend.MARKERS, as plotly calls them.
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_SYMBOLS = ("", "circle", "square", "triangle-up", "diamond", "triangle-down")
+FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "size": 13}
+
 
 class Label(NamedTuple):
     """The hover text of a line: its name and further lines; and whether it is drawn pale."""
@@ -33,9 +43,6 @@ class Label(NamedTuple):
     title: str
     lines: list[str]
     pale: bool = False
-
-
-_BETWEEN = 12  # points between two axes, where the mouse finds a line
 
 
 def hover_coordinates(
@@ -120,16 +127,6 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
         "showlegend": False,
         "margin": {"l": 20 + 7 * left, "r": 20 + 7 * right, "t": 10, "b": 10},
     }
-
-
-_MAX_LINES = 28  # the number of pairs of colour and dash
-_MAX_PANELS = 6
-_POINTS = 150
-_PLAIN = (1e-6, 1e15)  # sizes of numbers without powers of ten
-# legend.DASHES and legend.MARKERS, as plotly calls them.
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_SYMBOLS = ("", "circle", "square", "triangle-up", "diamond", "triangle-down")
-FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "size": 13}
 
 
 @dataclass(frozen=True)

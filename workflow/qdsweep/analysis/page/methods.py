@@ -47,6 +47,8 @@ _TITLES: dict[str, tuple[str, list[str]]] = {
 }
 _OF_ALL = ("ribs", "numpy", "scipy", "python")  # every run uses them
 
+_UNITS = {"steps": "environment steps"}
+
 
 def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
     """Returns the SHA-256 over the sorted ids and archive digests: equal for equal results."""
@@ -267,9 +269,6 @@ def _libraries(runs: dict[str, Run]) -> set[str]:
         *(read_part("algorithm", run.config["algorithm"]).libraries for run in runs.values()),
     ]
     return {name for part in parts for name in part}
-
-
-_UNITS = {"steps": "environment steps"}
 
 
 def _budget(data: SweepData) -> str:

@@ -79,6 +79,9 @@ _TABLES = {
 }
 MAX_THUMBNAILS = 400
 
+# Columns of pairs, which belong together.
+_KEPT = (*HEADINGS[:2], "X", "Y")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -262,10 +265,6 @@ def sections(
         for shown in every:
             (part.figures if shown.is_shown else part.files).append(shown)
     return parts
-
-
-# Columns of pairs, which belong together.
-_KEPT = (*HEADINGS[:2], "X", "Y")
 
 
 def trimmed(sheet: Sheet) -> Sheet:

@@ -46,6 +46,34 @@ from qdsweep.text import p_value, significant, with_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+# The relative error of a mean due to the order of its sum.
+_ROUNDING = 1e-14
+HEADINGS = (
+    "Higher mean",
+    "Lower mean",
+    "Seeds",
+    "Difference [95 %]",
+    "P(higher > lower) [95 %]",
+    "p (Welch)",
+    "p (Holm)",
+    "p (Mann-Whitney)",
+)
+_DATA = (
+    "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
+    "difference", "difference_se", "difference_low", "difference_high",
+    "improvement", "improvement_low", "improvement_high", "welch_p", "holm_p", "mann_whitney_p",
+)  # fmt: skip
+Records = list[dict[str, Any]]
+# More groups of a scale than these, and the table shows the best ones: all pairs are tested.
+SHOWN_GROUPS = 12
+NOTHING_TESTED = (
+    "No test is possible. A test needs two groups with different runs and comparable QD scores"
+    f" (same domain, archive and offset). {SEEDS_RULE}"
+)
+_NAME = "factors"
+# More pairs of a factor than these, and the table shows those within the best of the rest.
+SHOWN_PAIRS = SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -130,29 +158,6 @@ def compare(
     return Pairs(tested, first, second, p, holm(p))
 
 
-# The relative error of a mean due to the order of its sum.
-_ROUNDING = 1e-14
-
-
-HEADINGS = (
-    "Higher mean",
-    "Lower mean",
-    "Seeds",
-    "Difference [95 %]",
-    "P(higher > lower) [95 %]",
-    "p (Welch)",
-    "p (Holm)",
-    "p (Mann-Whitney)",
-)
-_DATA = (
-    "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
-    "difference", "difference_se", "difference_low", "difference_high",
-    "improvement", "improvement_low", "improvement_high", "welch_p", "holm_p", "mann_whitney_p",
-)  # fmt: skip
-
-Records = list[dict[str, Any]]
-
-
 def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records:
     """Returns a row of the CSV file, `DATA`, for each pair; `sign`: as `compare` has it."""
     records = []
@@ -213,10 +218,6 @@ def few_text(records: Records) -> str:
     if any(_is_open(record) for record in records):
         text += " Welch's t-test then relies on normal scores, which cannot be checked."
     return text
-
-
-# More groups of a scale than these, and the table shows the best ones: all pairs are tested.
-SHOWN_GROUPS = 12
 
 
 def write_comparisons(
@@ -310,17 +311,6 @@ def _pairs_note(rank: Metric, compared: Collection[Metric], left_out: bool) -> s
             " counts all pairs."
         )
     return text
-
-
-NOTHING_TESTED = (
-    "No test is possible. A test needs two groups with different runs and comparable QD scores"
-    f" (same domain, archive and offset). {SEEDS_RULE}"
-)
-
-
-_NAME = "factors"
-# More pairs of a factor than these, and the table shows those within the best of the rest.
-SHOWN_PAIRS = SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
 
 
 class Factor(NamedTuple):

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 MEAN_QD_SCORE = BY_NAME["qd_auc"]
 
+TIED = "†"
+# Budgets of comparable groups may differ by this share without a warning.
+_ALIKE = 0.02
+# The share of a budget from which on a first batch is mentioned.
+_LARGE = 0.05
+ScoreScales = Mapping[str, list[str]]
+# Pairs (metric, group), such as the group with the best mean of a metric.
+Places = set[tuple[str, str]]
+# Swept parameters that are words of the report, too.
+_WORDS = ("algorithm", "domain", "experiment", "group", "seed", "sweep")
+
 
 class Column(NamedTuple):
     """A column of a table; `is_text`: aligned to the left, before all numbers."""
@@ -90,17 +101,6 @@ def column_notes(
     if "evaluations" not in chosen and len(used) == 1:
         text += f" Evaluations: {''.join(used.values())} in every group."
     return text
-
-
-TIED = "†"
-# Budgets of comparable groups may differ by this share without a warning.
-_ALIKE = 0.02
-# The share of a budget from which on a first batch is mentioned.
-_LARGE = 0.05
-
-ScoreScales = Mapping[str, list[str]]
-# Pairs (metric, group), such as the group with the best mean of a metric.
-Places = set[tuple[str, str]]
 
 
 def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
@@ -174,10 +174,6 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         sum(column.is_text for column in shown),
         [list(row) for row in zip(*(column.cells for column in shown), strict=True)],
     )
-
-
-# Swept parameters that are words of the report, too.
-_WORDS = ("algorithm", "domain", "experiment", "group", "seed", "sweep")
 
 
 def heading_of(plan: Plan, name: str) -> str:

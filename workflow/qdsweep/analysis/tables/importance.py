@@ -42,6 +42,24 @@ _BEST = 0.1  # share of the settings that are the best ones, and how many they a
 _FEWEST_BEST = 5
 _TREES = 16  # the same importances as with Optuna's 64, in a quarter of the time
 
+# Values of a setting as text, and its score, larger is better; None where it failed.
+Scored = tuple[Mapping[str, str], float | None]
+CHANGING = (
+    "In population-based training values change during a run, so no score belongs to one value."
+)
+_ASKED = (
+    "PED-ANOVA shows which parameter distinguishes the best settings (the best tenth, at least"
+    " five). Its shares sum to 100 %. fANOVA shows which parameter changes the score over its whole"
+    " range: the share of the variance that it explains without the others. The rest to 100 % is"
+    " due to combinations. By chance: the largest value of 19 shuffles of the scores. A smaller"
+    " importance cannot be distinguished from no effect. A conditional parameter counts in"
+    " PED-ANOVA where its condition holds, and has no fANOVA. At the largest budget of a halving"
+    " there are only promoted settings, so a value that all of them share has no importance there."
+)
+_BOLD = "Bold: more than by chance."
+
+NAME, TITLE = "importance", "Importance of swept parameters"
+
 
 class Importance(NamedTuple):
     """How much a swept parameter matters.
@@ -144,10 +162,7 @@ def _columns(
     return zip(sources, zip(*(setting.row for setting in settings), strict=True), strict=True)
 
 
-NAME, TITLE = "importance", "Importance of swept parameters"
 _COLUMNS = ("of", "settings", "best", *Importance._fields)
-# Values of a setting as text, and its score, larger is better; None where it failed.
-Scored = tuple[Mapping[str, str], float | None]
 
 
 def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
@@ -249,18 +264,3 @@ def _pair(value: float, chance: float) -> tuple[Cell, Cell]:
         number_cell(number(100 * value, 1), value, bold=value > chance),
         number_cell(number(100 * chance, 1), chance),
     )
-
-
-CHANGING = (
-    "In population-based training values change during a run, so no score belongs to one value."
-)
-_ASKED = (
-    "PED-ANOVA shows which parameter distinguishes the best settings (the best tenth, at least"
-    " five). Its shares sum to 100 %. fANOVA shows which parameter changes the score over its whole"
-    " range: the share of the variance that it explains without the others. The rest to 100 % is"
-    " due to combinations. By chance: the largest value of 19 shuffles of the scores. A smaller"
-    " importance cannot be distinguished from no effect. A conditional parameter counts in"
-    " PED-ANOVA where its condition holds, and has no fANOVA. At the largest budget of a halving"
-    " there are only promoted settings, so a value that all of them share has no importance there."
-)
-_BOLD = "Bold: more than by chance."

@@ -46,6 +46,17 @@ such a table calls two means within it the same. Some algorithms have a standard
 """
 _TESTED = ["spread", "trials", "p", "detectable"]
 
+_RULE = (
+    "A mean agrees with the published one if the difference is at most the tolerance of the sweep"
+    " file."
+)
+_TEST_RULE = (
+    "Published: mean ± standard deviation of a trial. A mean agrees with the published one if"
+    f" Welch's test, corrected by Holm's method, has p ≥ {ALPHA:.2g}, or if the difference is at"
+    f" most {100 * MARGIN:g} % of the published mean. Detectable: half the width of the confidence"
+    " interval of the difference, corrected for the number of tests, but at least that margin."
+)
+
 
 def write_published(sweep_dir: Path) -> None:
     """Writes tables/published of a sweep that names published values, nothing else."""
@@ -183,18 +194,6 @@ def published_sheet(plan: Plan, table: "pd.DataFrame") -> Sheet:
             for row in table.to_dict("records")
         ],
     )
-
-
-_RULE = (
-    "A mean agrees with the published one if the difference is at most the tolerance of the sweep"
-    " file."
-)
-_TEST_RULE = (
-    "Published: mean ± standard deviation of a trial. A mean agrees with the published one if"
-    f" Welch's test, corrected by Holm's method, has p ≥ {ALPHA:.2g}, or if the difference is at"
-    f" most {100 * MARGIN:g} % of the published mean. Detectable: half the width of the confidence"
-    " interval of the difference, corrected for the number of tests, but at least that margin."
-)
 
 
 def _row(row: dict[str, Any], metric: Metric, sources: list[str], decimals: int) -> list[Cell]:

@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 
 POINTS = 500
 
+# Name of a column of metrics.csv -> ``(n,)`` its values.
+Columns = dict[str, np.ndarray]
+# Name of a user's metric -> its current code; those whose file is gone are left out.
+Codes = dict[str, Measured]
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -65,14 +70,6 @@ class Curve:
         """Returns the last values known at each place of `over`, never any reached later."""
         last = np.searchsorted(self.along(over), places, side="right") - 1
         return {name: self.along(name)[last] for name in names}
-
-
-# Name of a column of metrics.csv -> ``(n,)`` its values.
-Columns = dict[str, np.ndarray]
-
-
-# Name of a user's metric -> its current code; those whose file is gone are left out.
-Codes = dict[str, Measured]
 
 
 def current_code(metrics: Iterable[Metric]) -> Codes:

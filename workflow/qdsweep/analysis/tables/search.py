@@ -31,6 +31,8 @@ from qdsweep.text import exact, number, plural
 if TYPE_CHECKING:
     import pandas as pd
 
+TABLES = ("search_levels", "search_settings", "importance")
+
 
 def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes search.json: only the runs of the last levels, as others stopped earlier.
@@ -62,9 +64,6 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
             f"your fix changes no code of a module:Class, first remove {sweep.search}"
         )
     write_search_rows(sweep, list(rows.values()))
-
-
-TABLES = ("search_levels", "search_settings", "importance")
 
 
 def write_search(sweep_dir: Path, runs_dir: Path) -> None:

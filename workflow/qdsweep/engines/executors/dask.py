@@ -43,6 +43,9 @@ from qdsweep.records.paths import StateDir
 
 log = logging.getLogger("qdsweep")
 
+# The interval at which a run without workers asks Dask's scheduler for them [s].
+LOOK_AGAIN_SECONDS = 5.0
+
 
 class DaskService(Protocol):
     """A Dask cluster, for the executor.
@@ -205,10 +208,6 @@ def _say_where(link: str | None) -> None:
             "Dask's dashboard: %s (from elsewhere: ssh -L %s:127.0.0.1:%s %s)",
             *(link, port, port, os.uname().nodename),
         )
-
-
-# The interval at which a run without workers asks Dask's scheduler for them [s].
-LOOK_AGAIN_SECONDS = 5.0
 
 
 def connect_dask(
