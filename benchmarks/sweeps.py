@@ -148,7 +148,7 @@ def second(folder: Path, runs: int) -> None:
     os.environ["PYTHONPATH"] = str(REPO / "workflow")
     start = time.perf_counter()
     experiments = [compose(SECOND), compose(SECOND)]
-    start_warm(experiments, experiments, Path("warm.log"))
+    start_warm(experiments, experiments, "qdsweep.cli:main", Path("warm.log"))
     launch = f"{sys.executable} -m qdsweep --image= launch {{}} --budget iterations=10 --cores 1"
     seconds(["parallel", "-j2", launch, ":::", *sweep.runs], folder / "theirs")
     theirs = time.perf_counter() - start

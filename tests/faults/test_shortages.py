@@ -144,7 +144,8 @@ def test_memory_that_was_lacking_once_changes_no_result(folder, expected, cluste
     assert done.returncode == 0, done.stderr
     assert outcome(folder / "out") == expected
     assert summary(folder / "out")["failures"] == summary(folder / "well")["failures"] > 0
-    assert says(folder / "out/run.log", "for lack of memory")
+    log = folder / "out/run.log"
+    assert says(log, "for lack of memory"), log.read_text()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

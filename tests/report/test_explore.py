@@ -539,7 +539,7 @@ def test_runs_of_a_sweep_appear_when_they_start(reader, reported, tmp_path):
 def test_a_report_shows_fewer_runs_of_large_archives(reported, monkeypatch):
     data = SweepData.read(reported, reported.parents[1] / "runs")
     number = len(re.findall(r'id="explore/run/', embedding.embedded(data).html))
-    monkeypatch.setattr(embedding, "MOST", 1)
+    monkeypatch.setattr(embedding, "MAX_MAPS", 1)
     monkeypatch.setattr(embedding, "FILMS", 0)
     fewer = embedding.embedded(data)
     assert number == 2 and not fewer.played

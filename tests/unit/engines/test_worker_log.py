@@ -11,7 +11,7 @@ CODE = """
 import os, sys
 from pathlib import Path
 from qdsweep.engines import worker
-worker.MAX_BYTES = 1000
+worker._MAX_BYTES = 1000
 log = worker.WorkerLog(Path("w.log"), "[w]")
 log.take_over_output()
 for number in range(200):

@@ -215,7 +215,7 @@ WATCHES = """
 import sys
 from pathlib import Path
 from qdsweep.host import lock
-lock.DEAD_SECONDS, watch = 2.0, lock.Watch()
+lock.DEAD_SECONDS, watch = 2.0, lock.FileWatch()
 for line in sys.stdin:
     print(watch.silent(Path("lock")), flush=True)
 """

@@ -494,7 +494,7 @@ class GA(Family):
     )
 
 
-# The members of `config.algorithm.Algorithm` that are defined here.
+# The members of `config.algorithm.AlgorithmSettings` that are defined here.
 LearningFamilies = (
     Annotated[PGAMapElites, Tag("pga_me")]
     | Annotated[TD3Search, Tag("td3")]

@@ -464,7 +464,7 @@ class IMPALA(ActorCritic):
     rms_prop_eps: RMSPropEps = 1e-5
 
 
-# The members of `config.algorithm.Algorithm` that are defined here.
+# The members of `config.algorithm.AlgorithmSettings` that are defined here.
 RLFamilies = (
     Annotated[PPO, Tag("ppo")]
     | Annotated[A2C, Tag("a2c")]

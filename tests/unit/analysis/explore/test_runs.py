@@ -88,7 +88,7 @@ def test_unfinished_runs_take_no_place_in_a_report(results, tmp_path, monkeypatc
     folder = Results(shutil.copytree(results.path, tmp_path / "results"))
     for run in choose_runs(folder, ["two"]).runs[:2]:
         RunDir(run.path).summary.unlink()
-    monkeypatch.setattr(page_module, "MOST", 3)
+    monkeypatch.setattr(page_module, "MAX_MAPS", 3)
     maps = embedded(data_of(folder.sweep("two").path)).html
     (packed,) = re.findall(r'id="explore/index">([^<]*)<', maps)
     assert len(json.loads(base64.b64decode(packed))["runs"]) == 3
