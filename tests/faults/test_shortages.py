@@ -52,7 +52,7 @@ class Short:
             return
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         limits = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, limits[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, limits[1]))  # for other threads
         try:
             np.ones(2**26)
         except MemoryError as error:
