@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 
 import pytest
@@ -68,3 +69,33 @@ def test_what_needs_torch_finds_it(way):
     code += "; print(ribs.discount_models.MLP([(2, 3), (3, 1)], __import__('torch').nn.ReLU))"
     done = subprocess.run([BIN / "python", "-c", code], capture_output=True, text=True)
     assert "in_features=2, out_features=3" in done.stdout, done.stderr
+
+
+STRATEGIES = """
+from qdsweep.host.machine import apply_baseline
+apply_baseline("avx2")
+import numpy as np
+from numba.core.event import install_recorder
+from qdsweep.algorithms.ribs import internals
+from ribs.emitters import opt
+
+with install_recorder("numba:compile") as compiled:
+    for name in ("CMA", "LMMA", "SeparableCMA"):
+        strategy = getattr(opt, f"{name}EvolutionStrategy")(0.5, 8, batch_size=8, seed=1)
+        strategy.reset(np.zeros(8))
+        for _ in range(3):
+            strategy.tell(np.argsort((strategy.ask() ** 2).sum(axis=1)), np.zeros((8, 1)), 4)
+        print(*strategy.ask().ravel())
+print(len(compiled.buffer))
+"""
+
+
+def test_a_later_process_compiles_no_evolution_strategy(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    words = [BIN / "python", "-c", STRATEGIES]
+    first, second = (
+        subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    )
+    assert int(first[-1]) > 0 == int(second[-1])
+    assert first[:-1] == second[:-1]

@@ -3,6 +3,7 @@
 If another version has other names, the import of this module fails and lists them.
 """
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ from ribs.archives import (
     SlidingBoundariesArchive,
 )
 from ribs.emitters._evolution_strategy_emitter import _get_ranker
+from ribs.emitters.opt import (
+    CMAEvolutionStrategy,
+    LMMAEvolutionStrategy,
+    SeparableCMAEvolutionStrategy,
+)
 from ribs.schedulers import Scheduler
 
 from qdsweep.records.archive import order_by_bytes
@@ -59,7 +65,20 @@ def _check() -> None:
         raise missing_names("ribs", _SEEN_IN, lost)
 
 
+def _keep_compiled() -> None:
+    """Has numba keep what it compiles of pyribs' evolution strategies, as it does for archives.
+
+    Otherwise each process compiles it again, for some seconds of a run's first iteration.
+    """
+    for strategy in (CMAEvolutionStrategy, LMMAEvolutionStrategy, SeparableCMAEvolutionStrategy):
+        for function in vars(strategy).values():
+            # It is no compiled function, or numba finds no folder that it may write.
+            with contextlib.suppress(AttributeError, RuntimeError):
+                function.__func__.enable_caching()
+
+
 _check()
+_keep_compiled()
 
 
 def reduce_store(store: ArrayStore) -> tuple[Any, ...]:
