@@ -100,7 +100,7 @@ def test_an_object_warns_once(tmp_path, monkeypatch, left_out):
 # In a sweep without a search, rollouts, a terminal or a cluster, these are not made.
 ELSEWHERE = {
     *("_of_settings", "_episodes", "Progress._start_bar", "Progress._move_bar", "_say_where"),
-    *("sparkline", "plot", "_figure", "_update"),
+    *("sparkline", "curve_plot", "_figure", "_update"),
 }
 # An ornament -> the one that gives its data.
 OF = {"stills": "_read"}

@@ -217,7 +217,7 @@ ROUNDED: dict[str, set[str]] = {
     "domains/proposal": {"_range", "_text", "propose"},
     "domains/screens": {"Screens._shrink"},
     "elites/film": {"Shot._space", "_encoded", "_scaled"},
-    "elites/reevaluation": {"summary_line"},
+    "elites/reevaluation": {"result_line"},
     "elites/rollout": {"_score"},
     "engines/pool": {"Parts._size"},
     "runs/elite": {"describe_nearest", "said"},
@@ -228,13 +228,13 @@ ROUNDED: dict[str, set[str]] = {
     "experiment/stop": {"Stop.interruptible"},
     "host/machine": {"Load.look"},
     "metrics": {"Metric.with_value"},
-    "planning/console": {"Progress._summary"},
+    "planning/console": {"ProgressLines._summary"},
     "planning/slurm_jobs": {"memory_mb"},
     "planning/outlook": {"_first_batch"},
     "scaling/study": {"_figure", "advise"},
     "search/levels": {"_rungs"},
     "search/plan": {"_table"},
-    "sweep/drawn": {"Drawn.scaled", "_rounded"},
+    "sweep/drawn": {"DrawnSource.scaled", "_rounded"},
 }
 
 

@@ -109,7 +109,7 @@ def test_a_damaged_file_is_named_with_the_remedy(invented, main, tmp_path, damag
     shutil.copytree(invented.results, results, copy_function=os.link)
     shutil.rmtree(results / "sweeps/main/plots/archives")  # otherwise they are not redrawn
     (results / "sweeps/main/.aggregated.npz").unlink()
-    file = results / damaged_stages.replace("ID", invented.ids["wide", 1])
+    file = results / damaged.replace("ID", invented.ids["wide", 1])
     for content in (b"", b"torn", b"[1]\n", b'{"rows": [1]}\n', b"PK\x03\x04"):
         file.unlink()
         file.write_bytes(content)
