@@ -1,5 +1,16 @@
 """Plug-ins that tests write into a config/plugins: faulty domains and an emitter."""
 
+BROKEN = """
+class Broken:
+    def __init__(self):
+        self.solution_dim, self.objective_range = 2, (0, 1)
+        self.measures = {"x": (0, 1), "y": (0, 1)}
+        self.fields, self.step = {}, 0.1
+
+    def evaluate(self, solutions, seeds):
+        raise RuntimeError("the sensor is off" + " and on" * 50)
+"""
+
 FAULTY = '''
 import os, time
 import numpy as np

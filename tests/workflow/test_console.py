@@ -12,6 +12,7 @@ import psutil
 import pytest
 from counting import EXPERIMENT, add_plugin
 from leftovers import words_of
+from plugins import BROKEN
 from refusals import names_all
 from starting import jobs, start
 from support import BIN, REPO, TINY, command, snakemake, write_yaml
@@ -171,17 +172,6 @@ def test_a_start_that_the_user_stops_ends_with_the_remedy(tmp_path):
     names_all(remedy, "qdsweep", "same command")
     names_all(log, ".snakemake.log")
 
-
-BROKEN = """
-class Broken:
-    def __init__(self):
-        self.solution_dim, self.objective_range = 2, (0, 1)
-        self.measures = {"x": (0, 1), "y": (0, 1)}
-        self.fields, self.step = {}, 0.1
-
-    def evaluate(self, solutions, seeds):
-        raise RuntimeError("the sensor is off" + " and on" * 50)
-"""
 
 ENDING = """
 import os, signal

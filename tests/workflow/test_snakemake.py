@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import without
 from in_process import compute_sweep
+from plugins import BROKEN
 from refusals import names_all
 from results import digest, digests
 from starting import jobs, planned, start
@@ -34,16 +35,6 @@ RENAMED = {
     and not word.startswith("__")
     and word not in FIXED
 }
-BROKEN = """
-class Broken:
-    def __init__(self):
-        self.solution_dim, self.objective_range = 2, (0, 1)
-        self.measures = {"x": (0, 1), "y": (0, 1)}
-        self.fields, self.step = {}, 0.1
-
-    def evaluate(self, solutions, seeds):
-        raise RuntimeError("the sensor is off")
-"""
 
 
 def write_config(folder: Path, sweep: str = SWEEP, name: str = "mine.yaml", **changes) -> Path:
