@@ -186,7 +186,7 @@ def learning(repeats: int) -> None:
     from stable_baselines3.common.logger import Logger
 
     from qdsweep.algorithms import make_algorithm
-    from qdsweep.algorithms.rl.steps import join
+    from qdsweep.features.rl.learners.steps import join
     from qdsweep.domains.base import Exploration
 
     torch.set_num_threads(1)

@@ -25,7 +25,7 @@ from td3_cases import CASES, OUTPUTS, learner, outputs, solutions_of  # noqa: E4
 from torch.nn.functional import mse_loss  # noqa: E402
 from torch.nn.utils import parameters_to_vector, vector_to_parameters  # noqa: E402
 
-from qdsweep.algorithms.learning.td3 import TD3  # noqa: E402
+from qdsweep.features.learning.td3 import TD3  # noqa: E402
 
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 # PGA-ME's iteration, as DQD-RL has it.

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import cluster
@@ -87,6 +88,27 @@ def whole_ornaments():
         yield
 
 
+@pytest.fixture
+def plugins(tmp_path, monkeypatch):
+    """Writes modules into a working directory's config/plugins."""
+    folder = tmp_path / "config" / "plugins"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+
+    def write(name, text):
+        (folder / f"{name}.py").write_text(text)
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file and Path(file).parent.name == "plugins":  # an earlier test's, of this name
+            monkeypatch.delitem(sys.modules, name)
+
+    yield write
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def slurm():
     """Starts a cluster of two nodes. Without root, the tests are skipped with a reason."""
@@ -144,7 +166,18 @@ class ByMachinery(LoadScopeScheduling):
 
 
 # The longest tests come first, so that no process waits for another one at the end.
-ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust", "report", "unit")
+ORDER = (
+    "slurm",
+    "container",
+    "readme",
+    "workflow",
+    "install",
+    "faults",
+    "trust",
+    "report",
+    "features",
+    "unit",
+)
 # Only `make test-all` runs these tests. They start a cluster, images or a browser, install
 # something, or take minutes and have a short form in `make test`.
 REST = (

@@ -13,8 +13,8 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import FORMER
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.requirements import require_packages_of
-from qdsweep.config.rl import ValueBased
 from qdsweep.errors import BadInput
+from qdsweep.features.rl.settings import ValueBased
 
 CONFIG = REPO / "config"
 

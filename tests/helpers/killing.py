@@ -132,7 +132,7 @@ class _Halved:
 
 def _arm() -> None:
     """Gives this process its moments: in a save, in a learner, and before a file has its name."""
-    from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+    from qdsweep.algorithms.ribs.archive_algorithm import ArchiveAlgorithm
     from qdsweep.experiment.state import Pending
     from qdsweep.experiment.stop import Stop
 

@@ -21,6 +21,7 @@ ORDER = (
         "versions",
         "text",
         "metrics",
+        "features",
         "host",
         "config",
         "sweep",
@@ -29,6 +30,8 @@ ORDER = (
     *("search", "domains", "algorithms", "engines", "container", "experiment"),
     *("runs", "elites", "analysis", "warm", "planning", "audit", "scaling", "cli"),
 )
+# A feature may import the core, and only these features.
+NEEDS: dict[str, set[str]] = {}
 # The package: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
 # The folders that the Snakefile may import, and the declaration of the later stages.
@@ -88,8 +91,16 @@ def subfolder_of(module: str) -> str:
     return file_of(module).rpartition(".")[0] or module
 
 
+def feature_of(module: str) -> str:
+    """Returns the feature of a module; empty for the core and the registry itself."""
+    folder, _, rest = module.partition(".")
+    return rest.split(".")[0] if folder == "features" and rest != "__init__" else ""
+
+
 def folder_of(module: str) -> str:
-    return module.split(".")[0]
+    """Returns the module's top folder; each feature is one."""
+    feature = feature_of(module)
+    return f"features.{feature}" if feature else module.split(".")[0]
 
 
 def between(part: Callable[[str], str]) -> Iterator[tuple[str, str]]:
@@ -119,9 +130,20 @@ def test_no_folder_imports_a_later_one():
         for module, imported in arrows().items()
         for other in imported
         if not {folder_of(module), other} & {*AROUND}
+        and not feature_of(module)
         and ORDER.index(folder_of(other)) > ORDER.index(folder_of(module))
     )
     assert back == []
+
+
+def test_the_core_imports_no_feature_and_a_feature_those_that_it_needs():
+    wrong = sorted(
+        f"{module} imports {other}"
+        for module, imported in arrows().items()
+        for other in imported
+        if feature_of(other) not in {"", feature_of(module), *NEEDS.get(feature_of(module), ())}
+    )
+    assert wrong == []
 
 
 def test_the_search_for_imports_sees_them_all():

@@ -14,10 +14,11 @@ ALLOWED = {
         "an algorithm and its settings",
     ),
     **dict.fromkeys(("Arm", "LinearProjection", "LunarLander"), "a domain and its settings"),
-    "add_commands": "each module of the command line has it",
     "log": "each module has its logger",
     "main": "each program has it",
 }
+# What features/__init__.py finds in features, and what the command line finds in its modules.
+DECLARED = {"FAMILIES", "MOVED", "PICKLED", "add_commands"}
 # What `qdsweep init` and the documentation have put into users' files.
 IMPORTED = {
     "qdsweep": ("load", "load_elites", "load_sweep"),
@@ -46,7 +47,7 @@ def defined(tree: ast.Module) -> set[str]:
 def test_a_public_name_has_one_definition():
     places = defaultdict(list)
     for file in sorted(PACKAGE.rglob("*.py")):
-        for name in defined(ast.parse(file.read_text())):
+        for name in defined(ast.parse(file.read_text())) - DECLARED:
             places[name].append(str(file.relative_to(PACKAGE)))
     several = {name: files for name, files in places.items() if len(files) > 1}
     assert {name: several[name] for name in several.keys() - ALLOWED.keys()} == {}

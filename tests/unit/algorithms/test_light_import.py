@@ -50,7 +50,7 @@ def test_results_are_the_same(tmp_path, algorithm, archive, needs):
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [
-        ("algorithms.learning.me_es", {"torch", "sklearn"}),
+        ("features.learning.me_es", {"torch", "sklearn"}),
         ("algorithms.ribs.algorithm", {"torch", "sklearn"}),
         ("experiment.run", {"ribs"}),  # the loop does not import any family of algorithms
     ],

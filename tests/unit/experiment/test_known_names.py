@@ -13,10 +13,10 @@ from small_runs import payload_of
 from support import TINY
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.domains import make_domain
 from qdsweep.experiment.reload import UnknownName, _Wary, load_state
 from qdsweep.experiment.state import State
+from qdsweep.features.learning.td3 import TD3
 
 HURTFUL = [
     ("antigravity", "geohash"),
@@ -60,7 +60,7 @@ def test_settings_that_earlier_releases_pickled_as_models_are_read(name, monkeyp
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
     pickler.dump(state)
-    assert b"qdsweep.config.learning" in buffer.getvalue()
+    assert b"qdsweep.features." in buffer.getvalue()
     read = load_state(io.BytesIO(buffer.getvalue()), is_own=False)
     assert read.algorithm.settings == state.algorithm.settings
 

@@ -1,11 +1,10 @@
 """The `algorithm:` part of an experiment: the families of algorithms."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from qdsweep.config import learning, rl
 from qdsweep.config.archives import (
     ArchiveSettings,
     CVTArchive,
@@ -19,6 +18,7 @@ from qdsweep.config.archives import (
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.family import AlgorithmConfig
+from qdsweep.features import modules
 
 
 class Bandit(Model):
@@ -320,10 +320,19 @@ def _family(value: Any) -> str:
     return family if family.isidentifier() else "plugin"
 
 
-AlgorithmSettings = Annotated[
-    Annotated[Composition, Tag("composition")]
-    | learning.LearningFamilies
-    | rl.RLFamilies
-    | Annotated[PluginAlgorithm, Tag("plugin")],
-    Discriminator(_family),
-]
+def _tagged(model: Any) -> Any:
+    """Returns a family with its tag, the value of its `type`."""
+    return Annotated[model, Tag(get_args(model.model_fields["type"].annotation)[0])]
+
+
+if TYPE_CHECKING:
+    AlgorithmSettings = AlgorithmConfig
+else:
+    AlgorithmSettings = Annotated[
+        Union[
+            Annotated[Composition, Tag("composition")],
+            *(_tagged(model) for feature in modules("settings") for model in feature.FAMILIES),
+            Annotated[PluginAlgorithm, Tag("plugin")],
+        ],
+        Discriminator(_family),
+    ]

@@ -13,7 +13,6 @@ from qdsweep.config.base import NOW, Model, value_text
 from qdsweep.config.domain import DomainSettings
 from qdsweep.config.keys import Schedule
 from qdsweep.config.own_metric import OwnMetricSettings, own_metrics
-from qdsweep.config.rl import ReinforcementLearning
 from qdsweep.errors import BadInput
 
 # Part of every run id; raised when a default or the meaning of a key changes.
@@ -258,12 +257,12 @@ class Experiment(Model):
     @property
     def judges_its_first_policy_alone(self) -> bool:
         """Whether the budget ends before the second greedy episodes."""
-        algorithm = self.algorithm
-        if not isinstance(algorithm, ReinforcementLearning):
+        if self.algorithm.greedy_every is None:
             return False
+        iterations, decisions = self.algorithm.greedy_every
         if self.steps is not None:
-            return algorithm.evaluate_every * algorithm.sampled_steps >= self.steps
-        return self._ends_by(algorithm.evaluate_every)
+            return iterations * decisions >= self.steps
+        return self._ends_by(iterations)
 
     def _ends_by(self, iteration: int) -> bool:
         if self.iterations is not None:

@@ -1,12 +1,15 @@
 """The keys of every family of algorithms, and facts about the family."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from qdsweep.config.archives import ArchiveSettings
+from qdsweep.config.archives import ArchiveSettings, GridArchive
 from qdsweep.config.base import Model
+
+Units = Annotated[int, Field(ge=1)]
 
 
 class Former(NamedTuple):
@@ -152,6 +155,21 @@ class AlgorithmConfig(Model, ABC):
         """Whether it plays one policy many times, with other random numbers each time."""
         return False
 
+    @property
+    def greedy_every(self) -> tuple[int, int] | None:
+        """Iterations between greedy episodes of its policy, and decisions of each, at least."""
+        return None
+
+    @property
+    def buffers(self) -> dict[str, int]:
+        """Key -> the number of transitions that it keeps in memory."""
+        return {}
+
+    @property
+    def networks(self) -> dict[str, list[int]]:
+        """Key -> the hidden layers of a network that it has in addition to the domain's [units]."""
+        return {}
+
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that it cannot work with.
 
@@ -163,3 +181,43 @@ class AlgorithmConfig(Model, ABC):
         Raises:
             ValueError: The sizes do not fit.
         """
+
+
+class Family(AlgorithmConfig):
+    """A family without groups of emitters: all solutions of an iteration are its own."""
+
+    # Its papers (keys of config/references.bib), in addition to `cite` and the archive's.
+    own_papers: ClassVar[tuple[str, ...]] = ()
+
+    archive: ArchiveSettings = Field(
+        default=GridArchive(type="grid"), description="the archive of the search and its results"
+    )
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What its archive computes with."""
+        return self.archive.libraries
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers: those of `cite`, its own, the archive's."""
+        return tuple(dict.fromkeys((*self.cite, *self.own_papers, *self.archive.papers)))
+
+    @property
+    def reported_archive(self) -> ArchiveSettings:
+        """The archive of the search."""
+        return self.archive
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields keys without effect, and those of its parts; see `Model`."""
+        parts = ("archive", "learner", "emitter")
+        yield from self.idle_in(*(name for name in parts if hasattr(self, name)))
+
+    def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses more than one emitter; see `AlgorithmConfig`."""
+        if num_emitters != 1:
+            raise ValueError(
+                f"num_emitters = {num_emitters}: algorithm {self.name} has exactly one emitter. "
+                "Set num_emitters: 1, and batch_size to all solutions of an iteration, such as "
+                f"{num_emitters * batch_size}"
+            )

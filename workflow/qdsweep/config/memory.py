@@ -7,7 +7,6 @@ from qdsweep.config.algorithm import Composition
 from qdsweep.config.archives import CVTArchive, DensityArchive, DiscountArchive, PluginArchive
 from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.rl import ActorCritic, OnPolicy, ValueBased
 from qdsweep.host.machine import grants_all, require_memory
 
 _NUMBER = 8  # a float64 [bytes]
@@ -66,16 +65,11 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
         key = f"first_batch = {experiment.first_batch}"
     yield _NUMBER * first * dim, f"{key}: {first:,} {unit}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: this number of emitters"
-    # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
-    keys = ("n_steps",) if isinstance(algorithm, OnPolicy) else ()
-    for key in ("buffer_size", "minibatch") if isinstance(algorithm, ValueBased) else keys:
-        count = getattr(algorithm, key)
+    for key, count in algorithm.buffers.items():
         size = _TRANSITION + experiment.domain.observation_bytes
         yield size * count, f"algorithm.{key} = {count}: this number of transitions"
     archive = getattr(algorithm, "archive", None)
-    networks = {}
-    if isinstance(algorithm, ActorCritic):
-        networks["vf_hidden"] = algorithm.vf_hidden
+    networks = dict(algorithm.networks)
     if isinstance(archive, DiscountArchive):
         networks["archive.model_hidden"] = archive.model_hidden
     for key, hidden in networks.items():

@@ -26,12 +26,13 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from qdsweep.config.algorithm import AlgorithmSettings
+from qdsweep.config.family import Family
 from qdsweep.config.keys import models_in
-from qdsweep.config.learning import Family
 from qdsweep.config.plugin import plugin_folders
 from qdsweep.errors import BadInput
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.state import Current, State, no_seconds
+from qdsweep.features import modules
 from qdsweep.files import atomic
 from qdsweep.host.key import is_kept_alone, key_file, own_digest
 from qdsweep.records.metrics import begins_with, read_lines
@@ -46,9 +47,11 @@ from qdsweep.records.reload_head import (
     remedy_for,
 )
 
+_FEATURES = tuple(modules("settings"))
 # Packages whose classes may be named.
 _PACKAGES = (
     *("qdsweep.algorithms", "qdsweep.experiment.state"),
+    *(package for feature in _FEATURES for package in feature.PICKLED),
     *("ribs.archives", "ribs.emitters", "ribs.schedulers"),
 )
 # This module evaluates text options as code.
@@ -83,40 +86,28 @@ _NAMES = {
     "qdsweep.config.emitters": {
         *("EvolutionStrategy", "Gaussian", "GradientArborescence", "GradientOperator", "IsoLine"),
     },
-    "qdsweep.config.learning": {
-        *("CMAMEGAES", "CMAMEGATD3ES", "GA", "MEES", "PGAMapElites", "TD3", "TD3Search"),
+    **{
+        feature.__name__: {
+            model.__name__
+            for family in feature.FAMILIES
+            for kinds in (family, *(field.annotation for field in family.model_fields.values()))
+            for model in models_in(kinds)
+            if model.__module__ == feature.__name__
+        }
+        for feature in _FEATURES
     },
-    "qdsweep.config.rl": {"A2C", "ApexDQN", "DQN", "IMPALA", "PPO"},
 }
 
-# Module of an earlier release -> the current module of its classes.
+# Module, or MODULE:NAME, of an earlier release -> the current one.
 _MOVED = {
-    "qdsweep.algorithms.learning.networks": "qdsweep.algorithms.learning.td3",
-    "qdsweep.algorithms.learning.optimizer": "qdsweep.algorithms.learning.td3",
-    "qdsweep.algorithms.learning.replay": "qdsweep.algorithms.learning.td3",
     "qdsweep.algorithms.ribs.centroids": "qdsweep.algorithms.ribs.archives",
     "qdsweep.algorithms.ribs.emitters": "qdsweep.algorithms.ribs.algorithm",
     "qdsweep.algorithms.ribs.own_archive": "qdsweep.algorithms.ribs.archives",
     "qdsweep.algorithms.ribs.result_archive": "qdsweep.algorithms.ribs.archives",
-    "qdsweep.algorithms.rl.apex_dqn": "qdsweep.algorithms.rl.dqn",
-    "qdsweep.algorithms.rl.priorities": "qdsweep.algorithms.rl.dqn",
-    "qdsweep.algorithms.rl.replay": "qdsweep.algorithms.rl.dqn",
-    "qdsweep.algorithms.rl.state": "qdsweep.algorithms.rl.learner",
-    "qdsweep.algorithms.rl.vtrace": "qdsweep.algorithms.rl.impala",
-    "qdsweep.config.estimation": "qdsweep.config.learning",
-    "qdsweep.config.evolution": "qdsweep.config.learning",
-    "qdsweep.config.lagged": "qdsweep.config.rl",
-}
-# Name of an earlier release -> the current name.
-_RENAMED = {
-    ("qdsweep.algorithms.rl.dqn", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
-    ("qdsweep.algorithms.rl.replay", "Replay"): ("qdsweep.algorithms.rl.dqn", "NStepReplay"),
-    ("qdsweep.experiment.reload", "_restore_store"): (
-        "qdsweep.algorithms.ribs.internals",
-        "restore_store",
-    ),
-    ("qdsweep.config.domain", "Atari"): ("qdsweep.config.atari", "Atari"),
-    ("qdsweep.config.domain", "Convolutional"): ("qdsweep.config.atari", "Convolutional"),
+    "qdsweep.config.domain:Atari": "qdsweep.config.atari:Atari",
+    "qdsweep.config.domain:Convolutional": "qdsweep.config.atari:Convolutional",
+    "qdsweep.experiment.reload:_restore_store": "qdsweep.algorithms.ribs.internals:restore_store",
+    **{former: now for feature in _FEATURES for former, now in feature.MOVED.items()},
 }
 KEPT = 2
 log = logging.getLogger(__name__)
@@ -170,8 +161,9 @@ def _is_own(module: str, plugins: Collection[str]) -> bool:
 
 def _today(module: str, name: str) -> tuple[str, str]:
     """Returns the current module and name for those of an earlier release."""
-    module, name = _RENAMED.get((module, name), (module, name))
-    return _MOVED.get(module, module), name
+    now = _MOVED.get(f"{module}:{name}") or _MOVED.get(module, module)
+    module, _, renamed = now.partition(":")
+    return module, renamed or name
 
 
 class UnknownName(Exception):

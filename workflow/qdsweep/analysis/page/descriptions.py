@@ -17,7 +17,6 @@ from qdsweep.config.domain import DomainSettings
 from qdsweep.config.emitters import STRATEGIES, EmitterKind
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.keys import ALIASED, models_in
-from qdsweep.config.learning import TD3
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
 from qdsweep.runs.load import Run
@@ -200,7 +199,7 @@ def _types(model: AlgorithmSettings) -> tuple[str, ...]:
     """Returns the types of an algorithm's parts in words: archive, emitters, scheduler."""
     if isinstance(model, PluginAlgorithm):
         return (model.type, "", "")
-    archive = model.archive
+    archive = model.archive  # type: ignore[attr-defined]
     kind = archive.type if isinstance(archive, PluginArchive) else archive.title
     if not isinstance(model, Composition):
         return (f"a {kind} archive", "", "")
@@ -329,10 +328,11 @@ def _parts(
         keys = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
         # The value of null: see the models.
         if keys.get("samples", 0) is None:
-            keys["samples"], _ = model.sizes(config["batch_size"])  # type: ignore[union-attr]
+            keys["samples"], _ = model.sizes(config["batch_size"])  # type: ignore[attr-defined]
         sigma = {key: keys.pop(key) for key in ("sigma",) if key in keys}
         yield "", type(model), keys
-        yield "", TD3, algorithm.get("learner", {})
+        if "learner" in algorithm:
+            yield "", type(model.learner), algorithm["learner"]  # type: ignore[attr-defined]
         yield "", type(model), {key: step if sigma[key] is None else sigma[key] for key in sigma}
     if any("initial_solutions" in emitter for emitter in algorithm.get("emitters", [])):
         yield "", Experiment, {"first_batch": config.get("first_batch")}

@@ -1,0 +1,1 @@
+"""The genetic algorithm of Such et al. (2017)."""

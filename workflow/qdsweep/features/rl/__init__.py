@@ -1,0 +1,1 @@
+"""Reinforcement learning: A2C, PPO, IMPALA, DQN and Ape-X DQN."""

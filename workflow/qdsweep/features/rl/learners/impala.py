@@ -1,0 +1,186 @@
+"""A synchronous IMPALA: V-trace corrects episodes of an earlier policy (Espeholt et al. 2018)."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from qdsweep.algorithms.pytorch import arrays, tensors
+from qdsweep.domains.base import Actor, Exploration, Floats, Record
+from qdsweep.features.rl.learners import internals
+from qdsweep.features.rl.learners.on_policy import OnPolicyLearner
+from qdsweep.features.rl.learners.policy import Lagged
+from qdsweep.features.rl.learners.steps import Steps
+
+RowNumbers = NDArray[np.int64]
+
+
+def vtrace(
+    rewards: Floats,
+    values: Floats,
+    following: Floats,
+    last: NDArray[np.bool_],
+    ratios: Floats,
+    *,
+    gamma: float,
+    rho_bar: float,
+    c_bar: float,
+) -> tuple[Floats, Floats]:
+    """Returns the targets of the values, and the advantages of the policy gradient.
+
+    The t steps belong to consecutive unrolls. With ratios of 1 the targets are the n-step returns
+    up to the end of each unroll (eq. 1).
+
+    Args:
+        rewards: ``(t,)`` rewards.
+        values: ``(t,)`` V of the observation before each step.
+        following: ``(t,)`` V of the observation after it, 0 where the step has ended the episode.
+        last: ``(t,)`` whether it is the last step of its unroll.
+        ratios: ``(t,)`` pi(a|x) / mu(a|x), where pi is the learning policy and mu the policy that
+            played.
+        gamma: Discount of later rewards.
+        rho_bar: Upper bound of the ratios of temporal differences. It determines the fixed point.
+        c_bar: Upper bound of the ratios of the trace. It determines the speed of convergence.
+
+    Returns:
+        ``(t,)`` v_s, and ``(t,)`` rho_s (r_s + gamma v_{s+1} - V(x_s)).
+    """
+    rho, c = np.minimum(ratios, rho_bar), np.minimum(ratios, c_bar)
+    differences = rho * (rewards + gamma * following - values)
+    carried = np.where(last, 0.0, gamma * c)
+    corrections, later = np.empty_like(differences), 0.0
+    for step in reversed(range(len(differences))):
+        later = corrections[step] = differences[step] + carried[step] * later
+    targets = values + corrections
+    after = np.where(last, following, np.append(targets[1:], 0.0))
+    return targets, rho * (rewards + gamma * after - values)
+
+
+class IMPALALearner(OnPolicyLearner):
+    """An actor-critic with the networks and the optimiser of stable-baselines3's A2C.
+
+    Actors play with the current policy (lag 1) or with the policy of `lag - 1` batches ago. The
+    learner learns from a batch while the next one is played, so the total lag is `lag`.
+
+    Args: see `OnPolicyLearner`.
+
+    Attributes: see `OnPolicyLearner`.
+    """
+
+    def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
+        super().__init__(actor, settings, seed)
+        # The policies of the next episodes to learn from, of the actors, ..., the current one.
+        first = arrays(self.model.policy.state_dict())
+        self._policies: deque[Any] = deque([first] * (settings.lag + 1), settings.lag + 1)
+
+    @property
+    def policy(self) -> Floats:
+        """The weights ``(d,)`` of the actors' policy."""
+        with self._as_of(self._policies[1]):
+            return super().policy
+
+    def exploration(self, rows: int) -> Exploration:
+        """Draws actions from the distribution of the actors' policy."""
+        with self._as_of(self._policies[1]):
+            return super().exploration(rows)
+
+    def learn(self, episodes: list[Record]) -> None:
+        """Uses each unroll of the episodes once. It is called once per batch.
+
+        Args:
+            episodes: The records of the previous batch. The list is empty if all have failed.
+        """
+        if episodes:
+            steps = self._join(episodes)
+            self._advance(len(steps.rewards))
+            internals.update_learning_rate(self.model)
+            with self._as_of(self._policies[0]), torch.no_grad():
+                blocks = [self._evaluate(block)[1] for block in steps.blocks()]
+            played = torch.cat(blocks).numpy()
+            last = ends_of_unrolls(steps.over, self._settings.n_steps)
+            with self._training():
+                for rows in shuffled_unrolls(last, self._settings.minibatch):
+                    self._improve(steps.at(rows), last[rows], played[rows])
+        self._policies.append(arrays(self.model.policy.state_dict()))
+
+    def _improve(self, steps: Steps, last: NDArray[np.bool_], played: NDArray[np.float32]) -> None:
+        """Makes a gradient step.
+
+        Args:
+            steps: The t steps of whole unrolls.
+            last: ``(t,)`` whether a step is the last of its unroll.
+            played: ``(t,)`` logarithm of the probability of each action under the policy that
+                played.
+        """
+        settings, policy = self._settings, self.model.policy
+        values, log_probs, entropy = self._evaluate(steps)
+        current = values.detach().numpy().astype(np.float64)
+        following = np.append(current[1:], 0.0)
+        with torch.no_grad():
+            beyond = policy.predict_values(torch.from_numpy(steps.following[last]))
+        following[last] = beyond.numpy().ravel()
+        following[steps.over & ~steps.cut] = 0.0
+        targets, advantages = vtrace(
+            steps.rewards.astype(np.float64),
+            current,
+            following,
+            last,
+            np.exp(log_probs.detach().numpy().astype(np.float64) - played),
+            gamma=settings.gamma,
+            rho_bar=settings.rho_bar,
+            c_bar=settings.c_bar,
+        )
+        gain = (torch.from_numpy(advantages.astype(np.float32)) * log_probs).mean()
+        error = (torch.from_numpy(targets.astype(np.float32)) - values).square().mean()
+        loss = settings.vf_coef * error - gain - settings.ent_coef * entropy.mean()
+        self._descend(loss)
+
+    @contextmanager
+    def _as_of(self, weights: Any) -> Iterator[None]:
+        """Gives the networks earlier weights in a `with` block."""
+        policy = self.model.policy
+        now = arrays(policy.state_dict())
+        policy.load_state_dict(tensors(weights))
+        try:
+            yield
+        finally:
+            policy.load_state_dict(tensors(now))
+
+
+class IMPALA(Lagged):
+    """Importance-weighted actor-learners (Espeholt et al. 2018), synchronous with each other.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    learner_type = IMPALALearner
+
+
+def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
+    """Returns whether each step is the last of an unroll: every n-th, and the last of an episode.
+
+    Args:
+        over: ``(t,)`` whether a step is the last of its episode.
+        n_steps: The largest number of steps in an unroll.
+    """
+    index = np.arange(len(over))
+    first = np.append(0, 1 + np.flatnonzero(over)[:-1])  # of each episode
+    position = index - first[np.cumsum(over) - over]
+    return over | (position % n_steps == n_steps - 1)
+
+
+def shuffled_unrolls(last: NDArray[np.bool_], count: int) -> Iterator[RowNumbers]:
+    """Yields the rows of `count` unrolls at a time, in an order from numpy's global generator.
+
+    Args:
+        last: ``(t,)`` whether a step is the last of its unroll.
+        count: Number of unrolls; the last yield may have fewer.
+    """
+    unrolls = np.split(np.arange(len(last)), 1 + np.flatnonzero(last)[:-1])
+    order = np.random.permutation(len(unrolls))
+    for start in range(0, len(order), count):
+        yield np.concatenate([unrolls[unroll] for unroll in order[start : start + count]])
