@@ -120,7 +120,7 @@ lint: .venv/dev
 # The files of this script share one scope, so they are linted as the browser gets them.
 lint-script: .venv/installed
 	mkdir -p build
-	$(BIN)/python -c "from qdsweep.analysis.explore.page import script; print(script())" > build/explore.js
+	$(BIN)/python -c "from qdsweep.features.explore.page import script; print(script())" > build/explore.js
 	npm ci --silent --prefix .ci/javascript
 	.ci/javascript/node_modules/.bin/biome lint --config-path=.ci/javascript/biome.json --error-on-warnings build/explore.js
 

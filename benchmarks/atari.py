@@ -30,7 +30,7 @@ from ale_py.vector_env import AtariVectorEnv  # noqa: E402
 
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
-from qdsweep.domains.atari import AtariGame  # noqa: E402
+from qdsweep.features.atari.games import AtariGame  # noqa: E402
 from qdsweep.domains.policies import make_choice  # noqa: E402
 from qdsweep.engines.allocation import PYTHON  # noqa: E402
 

@@ -18,7 +18,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import HOME, PRESET_FOLDER
-from qdsweep.config.imported import Imported
+from qdsweep.features.imported.description import Imported
 from qdsweep.config.keys import ALIASED
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile

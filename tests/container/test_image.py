@@ -18,7 +18,7 @@ from results import digest, read_json, summary
 from support import BIN, command, locked
 from waiting import wait_until
 
-from qdsweep.container.image import find_program, prepare_image
+from qdsweep.features.image.image import find_program, prepare_image
 
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the image
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")

@@ -71,7 +71,7 @@ def served(*words: object, cwd: Path, idle: float | None = None) -> Iterator[Ser
     """
     command = [str(BIN / "qdsweep"), "explore", *map(str, words)]
     if idle is not None:
-        patched = f"from qdsweep.analysis.explore import server; server.IDLE_SECONDS = {idle}"
+        patched = f"from qdsweep.features.explore import server; server.IDLE_SECONDS = {idle}"
         code = f"import sys; {patched}; from qdsweep.cli import main; sys.exit(main(sys.argv[1:]))"
         command = [sys.executable, "-c", code, *command[1:]]
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True)
@@ -88,7 +88,7 @@ def served(*words: object, cwd: Path, idle: float | None = None) -> Iterator[Ser
 
 
 class Packed(NamedTuple):
-    """The columns of a packed run, see qdsweep.analysis.explore.data."""
+    """The columns of a packed run, see qdsweep.features.explore.data."""
 
     exact: bool
     is_approximate: bool

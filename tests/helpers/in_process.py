@@ -130,11 +130,12 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
 def report_sweep(sweep: Path) -> Path:
     """Makes all tables, figures, animations and the page of a sweep; returns its folder."""
     from qdsweep.analysis.stages import STAGES
+    from qdsweep.analysis.turns import run_stage
     from qdsweep.records.paths import SweepDir
     from qdsweep.records.plan import read_plan
 
     rollouts = ("rollouts",) if read_plan(SweepDir(sweep)).rollouts else ()
     for stage in STAGES:
         if stage.name in ("aggregate", "plot", "evolution", *rollouts, "report"):
-            stage.run(sweep, sweep.parents[1] / "runs")
+            run_stage(stage, sweep, sweep.parents[1] / "runs")
     return sweep

@@ -33,7 +33,7 @@ from waiting import wait_until
 
 PREPARED = (
     *("snakemake.cli", "snakemake.workflow", "snakemake.report", "qdsweep.experiment.run"),
-    *("qdsweep.planning.checks", "qdsweep.planning.start", "qdsweep.analysis.stages"),
+    *("qdsweep.planning.checks", "qdsweep.planning.start", "qdsweep.analysis.turns"),
 )
 
 

@@ -20,7 +20,7 @@ from support import BIN, TINY
 from waiting import wait_until
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.explore import page as embedding
+from qdsweep.features.explore import page as embedding
 from qdsweep.records.history import read_history
 from qdsweep.records.paths import RunDir
 from qdsweep.runs.load import load

@@ -20,10 +20,10 @@ from results import read_json, steps
 from support import POLE, write_yaml
 from test_disks import planned
 
-from qdsweep.analysis.explore.data import index, pack
-from qdsweep.analysis.explore.live import open_run
-from qdsweep.analysis.explore.runs import ShownRun
 from qdsweep.errors import BadInput
+from qdsweep.features.explore.data import index, pack
+from qdsweep.features.explore.live import open_run
+from qdsweep.features.explore.runs import ShownRun
 from qdsweep.files import read_arrays
 from qdsweep.records.paths import RunDir
 from qdsweep.records.plan import read_confirm, read_plan

@@ -13,7 +13,7 @@ from in_process import qdsweep
 from support import REPO
 
 from qdsweep import files
-from qdsweep.container.image import package_folder
+from qdsweep.features.image.image import package_folder
 from qdsweep.files import DAY, abandoned, atomic, link, temporary_name
 from qdsweep.records import sources
 from qdsweep.records.leftovers import leftovers

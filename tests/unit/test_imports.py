@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import import_module
 
 import pytest
 from support import REPO
@@ -27,17 +28,20 @@ ORDER = (
         "sweep",
         "records",
     ),
-    *("search", "domains", "algorithms", "engines", "container", "experiment"),
-    *("runs", "elites", "analysis", "warm", "planning", "audit", "scaling", "cli"),
+    *("search", "domains", "algorithms", "engines", "experiment"),
+    *("runs", "elites", "analysis", "warm", "planning", "cli"),
 )
 # A feature may import the core, and only these features.
-NEEDS: dict[str, set[str]] = {}
+NEEDS = {
+    path.parent.name: getattr(import_module(f"qdsweep.features.{path.parent.name}"), "NEEDS", ())
+    for path in (PACKAGE / "features").glob("*/__init__.py")
+}
 # The package: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
 # The folders that the Snakefile may import, and the declaration of the later stages.
 OF_THE_SNAKEFILE = {
-    *("errors", "config", "records", "search", "planning", "container"),
-    *("analysis.stages", "host.process"),
+    *("errors", "config", "records", "search", "planning", "features.image"),
+    *("analysis.stages", "host.process", "sweep.ids"),
 }
 HEAVY = {
     *("numpy", "ribs", "pandas", "scipy", "gymnasium", "dask", "distributed", "optuna", "sklearn"),
@@ -205,7 +209,7 @@ def test_what_makes_the_settings_of_numpy_does_not_import_it(path):
     assert "numpy" not in heavy_after(f"import {'.'.join(path.parts)}")
 
 
-@pytest.mark.parametrize("folder", ["config", "sweep", "planning", "container"])
+@pytest.mark.parametrize("folder", ["config", "sweep", "planning", "features/image"])
 def test_these_folders_are_light_as_a_whole(folder: str):
     files = (PACKAGE / folder).rglob("*.py")
     paths = [file.relative_to(PACKAGE.parent).with_suffix("") for file in files]
@@ -230,7 +234,7 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
     [
         pytest.param(HELP, set(), id="--help"),
         ("import qdsweep.warm.client", set()),
-        ("import qdsweep.container.enter", set()),
+        ("import qdsweep.features.image.enter", set()),
         ("import qdsweep.experiment.start", set()),
         ("import qdsweep.planning.start, qdsweep.planning.internals", set()),
         ("import qdsweep.experiment.ranks", set()),
@@ -271,6 +275,6 @@ def test_what_reads_results_does_not_import_what_computes_them():
     imports = {
         module: {other for other in imported if folder_of(other) == "experiment"}
         for module, imported in arrows().items()
-        if folder_of(module) in ("analysis", "scaling")
+        if folder_of(module) in ("analysis", "features.scale")
     }
     assert not any(imports.values())

@@ -18,7 +18,10 @@ ALLOWED = {
     "main": "each program has it",
 }
 # What features/__init__.py finds in features, and what the command line finds in its modules.
-DECLARED = {"FAMILIES", "MOVED", "PICKLED", "add_commands"}
+DECLARED = {
+    *("DOMAINS", "FAMILIES", "MOVED", "NEEDS", "PICKLED", "STAGES"),
+    *("add_commands", "embedded", "write_tables"),
+}
 # What `qdsweep init` and the documentation have put into users' files.
 IMPORTED = {
     "qdsweep": ("load", "load_elites", "load_sweep"),

@@ -12,8 +12,8 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from qdsweep.analysis.stages import damaged_stages, files_of, stages_of
 from qdsweep.config.files import find_config
-from qdsweep.config.imported import PREFIX
-from qdsweep.container.image import find_own_python
+from qdsweep.sweep.ids import IMPORTED_PREFIX
+from qdsweep.features.image.image import find_own_python
 from qdsweep.errors import BadInput
 from qdsweep.host.process import complete_user
 from qdsweep.planning import internals
@@ -95,7 +95,7 @@ FORCED = START.forced | {
 
 
 wildcard_constraints:
-    run=rf"(?!{PREFIX})[A-Za-z0-9_.\-]+",
+    run=rf"(?!{IMPORTED_PREFIX})[A-Za-z0-9_.\-]+",
     sweep=re.escape(SETTINGS.name),
     level=r"[a-z0-9\-]+",
     place=r"\d+",

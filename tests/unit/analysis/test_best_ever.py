@@ -12,8 +12,6 @@ from support import TINY
 from qdsweep.algorithms import make_algorithm
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.live.app import score_heading
-from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.sheet import read_sheet
@@ -21,6 +19,8 @@ from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.experiment.run_log import Progress
+from qdsweep.features.live.app import score_heading
+from qdsweep.features.live.follow import Follow
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.runs import table_of_runs
 

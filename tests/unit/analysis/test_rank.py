@@ -12,7 +12,6 @@ from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
-from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.search import has_cells, table
 from qdsweep.analysis.selection import read_tables
@@ -20,6 +19,7 @@ from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.config.sweep import SweepFile
+from qdsweep.features.live.follow import Follow
 from qdsweep.metrics import BY_NAME, METRICS, RANK, RETURN, STEPS
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import SweepDir

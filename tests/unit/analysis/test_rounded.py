@@ -14,8 +14,6 @@ from looks import data_of, runs_of, texts
 from plugins import CLOSE
 from support import REPO, TINY
 
-from qdsweep.analysis.explore.data import index
-from qdsweep.analysis.explore.runs import ShownRun
 from qdsweep.analysis.figures.archives import run_pictures
 from qdsweep.analysis.figures.combinations import axis_of
 from qdsweep.analysis.figures.common_archive import ArchiveFamily, _title
@@ -24,8 +22,10 @@ from qdsweep.analysis.selection import score_scale_of
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import read_runs
 from qdsweep.analysis.tables.search import _value
-from qdsweep.analysis.tables.several import compare_sweeps
 from qdsweep.config.base import value_text
+from qdsweep.features.compare.several import compare_sweeps
+from qdsweep.features.explore.data import index
+from qdsweep.features.explore.runs import ShownRun
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.sweep.groups import group_labels
@@ -187,41 +187,41 @@ def test_ticks_of_a_narrow_axis_differ():
 # others need the rounded number itself: a count, a drawn value, a time, or a colour of 8 bits.
 # Equal labels of two measures of a domain (config/episodes) are refused.
 ROUNDED: dict[str, set[str]] = {
-    "algorithms/learning/pga_me": {"PGAMapElites.ask"},
-    "algorithms/learning/td3_search": {"TD3Search.meanwhile"},
+    "features/learning/pga_me": {"PGAMapElites.ask"},
+    "features/learning/td3_search": {"TD3Search.meanwhile"},
     "analysis/curves": {"telling"},
-    "analysis/explore/data": {"index"},
-    "analysis/explore/studio": {"Studio"},
+    "features/explore/data": {"index"},
+    "features/explore/studio": {"Studio"},
     "analysis/figures/archives": {"score_text"},
     "analysis/figures/common_archive": {"coarsest"},
     "analysis/figures/search": {"_draw_trace"},
     "analysis/figures/search_curves": {"_draw_ranks", "setting_curve"},
     "analysis/figures/style": {"short_numbers"},
     "analysis/figures/sweep_views": {"_draw_pair"},
-    "analysis/live/app": {"_about", "run_line"},
-    "analysis/live/follow": {"_ticks", "sparkline"},
+    "features/live/app": {"_about", "run_line"},
+    "features/live/follow": {"_ticks", "sparkline"},
     "analysis/page/gallery": {"_svg_size", "figure_picture"},
     "analysis/page/interactive": {"_color", "_pale", "_thin"},
     "analysis/search": {"table"},
     "analysis/tables/comparisons": {"pair_cells"},
-    "analysis/tables/published": {"_TEST_RULE", "_decimals"},
+    "features/published/tables": {"_TEST_RULE", "_decimals"},
     "analysis/tables/runs": {"thin_curve"},
-    "audit": {"audit"},
-    "cli/elites": {"_rollout"},
+    "features/audit/audit": {"audit"},
     "cli/runs": {"_check_run"},
-    "cli/sweeps": {"_watch"},
+    "features/live/commands": {"_watch"},
+    "features/rollouts/commands": {"_rollout"},
     "config/episodes": {"_LABELS"},
-    "config/rl": {"ApexDQN.idle"},
+    "features/rl/settings": {"ApexDQN.idle"},
     "domains/experience": {"_check_actions", "read_record"},
     "domains/plugin": {"Findings.lines", "_check_jacobian", "_seen"},
     "domains/proposal": {"_range", "_text", "propose"},
-    "domains/screens": {"Screens._shrink"},
-    "elites/film": {"Shot._space", "_encoded", "_scaled"},
+    "features/atari/screens": {"Screens._shrink"},
+    "features/rollouts/film": {"Shot._space", "_encoded", "_scaled"},
     "elites/reevaluation": {"result_line"},
-    "elites/rollout": {"_score"},
+    "features/rollouts/rollout": {"_score"},
     "engines/pool": {"Parts._size"},
     "runs/elite": {"describe_nearest", "said"},
-    "runs/foreign_results": {"Foreign.__str__", "_compare", "_metrics"},
+    "features/imported/foreign_results": {"Foreign.__str__", "_compare", "_metrics"},
     "runs/load": {"Run.at"},
     "experiment/run": {"Recorder._note_start", "_require_time"},
     "experiment/saver": {"Saver.save"},
@@ -231,7 +231,7 @@ ROUNDED: dict[str, set[str]] = {
     "planning/console": {"ProgressLines._summary"},
     "planning/slurm_jobs": {"memory_mb"},
     "planning/outlook": {"_first_batch"},
-    "scaling/study": {"_figure", "advise"},
+    "features/scale/study": {"_figure", "advise"},
     "search/levels": {"_rungs"},
     "search/plan": {"_table"},
     "sweep/drawn": {"DrawnSource.scaled", "_rounded"},

@@ -14,10 +14,13 @@ from in_process import qdsweep
 from refusals import names_all, refused
 from support import REPO
 
+from qdsweep.analysis import turns
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
-from qdsweep.analysis.stages import STAGES, Stage, damaged_stages, forget, maker_of
+from qdsweep.analysis.stage import Stage
+from qdsweep.analysis.stages import STAGES, damaged_stages, forget, maker_of
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.turns import run_stage
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
 from qdsweep.host import lock
@@ -31,7 +34,7 @@ FILE = SweepFile(name="tiny", experiment="arm")
 @pytest.mark.parametrize("stage", STAGES, ids=NAMES)
 def test_a_stage_is_whole(stage: Stage):
     module, _, function = stage.function.partition(":")
-    assert callable(getattr(import_module(f"qdsweep.analysis.{module}"), function))
+    assert callable(getattr(import_module(f"qdsweep.{module}"), function))
     assert set(stage.reads) <= set(NAMES[: NAMES.index(stage.name)]), "in the order of the data"
     assert not stage.key or hasattr(FILE, stage.key)
     for shown in filter(None, stage.outputs.values()):
@@ -146,7 +149,7 @@ def test_the_lock_of_a_dead_start_on_another_node_is_waited_for_once(tmp_path, m
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"host": "node2", "boot": "another", "pids": "pid:[1]", "pid": 1}))
     begun = time.monotonic()
-    with stage._turn(sweep):
+    with turns._turn(stage, sweep):
         assert 1.9 < time.monotonic() - begun < 3.9
 
 
@@ -166,9 +169,9 @@ def test_a_stage_that_was_killed_is_made_again(invented, main, tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "load", lambda stage: stop)
         with pytest.raises(KeyboardInterrupt):
-            stages["plot"].run(sweep, results / "runs")
+            run_stage(stages["plot"], sweep, results / "runs")
     assert damaged_stages(stages, sweep) == {"plot": []}
-    stages["plot"].run(sweep, results / "runs")
+    run_stage(stages["plot"], sweep, results / "runs")
     assert damaged_stages(stages, sweep) == {}
 
 

@@ -9,7 +9,7 @@ from in_process import compute_run
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.plugin import check_rows
-from qdsweep.elites.rollout import rollout
+from qdsweep.features.rollouts.rollout import rollout
 from qdsweep.runs.load import load
 
 

@@ -15,7 +15,6 @@ from small_runs import StopsAfter, digest_of, payload_of
 from support import POLE, write_yaml
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.analysis.merged import _settings
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
@@ -30,6 +29,7 @@ from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.features.compare.merged import _settings
 from qdsweep.files import read_arrays
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.sources import find_run, form_in, identities

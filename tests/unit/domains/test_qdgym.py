@@ -12,7 +12,7 @@ from refusals import refused
 
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.domains import make_domain
-from qdsweep.elites.film import filming
+from qdsweep.features.rollouts.film import filming
 
 pytest.importorskip("pybullet_envs_gymnasium", reason="PyBullet: `make extras` on Python 3.11")
 # Weights of a solution, and components of robot.feet_contact, as in DQD-RL.

@@ -16,7 +16,6 @@ from refusals import names_all, refused
 from support import write_yaml
 
 from qdsweep import load
-from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import STATES
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
@@ -24,6 +23,7 @@ from qdsweep.config.source import file_hash
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
+from qdsweep.features.live.follow import Follow
 from qdsweep.files import read_json
 from qdsweep.planning.internals import forget_jobs
 from qdsweep.planning.outlook import forecast

@@ -12,13 +12,13 @@ from refusals import names_all, refused
 from results import forget_sums
 from support import TINY
 
-from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.search import summary_line
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import SweepFile
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
+from qdsweep.features.live.follow import Follow
 from qdsweep.planning.outlook import confirm_line, outlook
 from qdsweep.planning.rows import confirming
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics

@@ -9,10 +9,11 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from qdsweep.cli import audit, compare, elites, explore, merge, runs, stages, studies, sweeps
+from qdsweep.cli import elites, merge, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.errors import QdsweepError, StorageError
+from qdsweep.features import member, modules
 from qdsweep.host.process import complete_user
 from qdsweep.text import nearest
 
@@ -51,9 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(*next_step(), sep="\n")
             return 0
         if arguments.image:
-            from qdsweep.container.enter import enter
-
-            enter(arguments.image, arguments, words)
+            member("image.enter:enter", "--image")(arguments.image, arguments, words)
         code = arguments.command(arguments)
         print(end="", flush=True)  # sys.stdout is None where it was closed
         _leave_threads(code)
@@ -128,14 +127,10 @@ examples. `snakemake --cores all` and `qdsweep sweep FILE` each start a whole sw
         runs.add_search_commands,
         sweeps.add_commands,
         sweeps.add_plan_commands,
-        stages.add_import_commands,
-        stages.add_scale_commands,
         merge.add_commands,
-        compare.add_commands,
-        audit.add_commands,
-        explore.add_commands,
         elites.add_commands,
         stages.add_commands,
+        *(feature.add_commands for feature in modules("commands")),
     ):
         add_commands(add)
     parser.description = _description(commands, GROUPS)
@@ -159,7 +154,8 @@ def _description(
     lines = ["Parameter sweeps of distributed Quality-Diversity experiments."]
     for heading, names in groups.items():
         lines += ["", f"{heading}:"]
-        lines += [f"  {name:12}{commands[name].description}" for name in names]
+        shown = (name for name in names if name in commands)  # a feature may be missing
+        lines += [f"  {name:12}{commands[name].description}" for name in shown]
     return "\n".join(lines)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from qdsweep.cli.arguments import RESULTS_OPTION, Add
 from qdsweep.config.files import shown
-from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.progress import Outdated
 from qdsweep.records.sources import merge_sources
+from qdsweep.sweep.ids import is_imported
 from qdsweep.text import plural
 
 MERGE = """\

@@ -1,4 +1,4 @@
-"""The commands of a sweep: expand, plan, status, watch, export, clean.
+"""The commands of a sweep: expand, plan, status, clean.
 
 plan prints the work that a start of the sweep would do. clean removes files that nothing needs, and
 runs that no sweep refers to.
@@ -6,8 +6,6 @@ runs that no sweep refers to.
 
 import argparse
 import gc
-import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -37,29 +35,6 @@ STATUS = """\
 examples:
   qdsweep status          the sweep that was started last
   qdsweep status demo
-"""
-
-WATCH = """\
-examples:
-  qdsweep watch            the sweep that was started last, or the first one that is started
-  qdsweep watch demo
-  ssh -t cluster 'cd study && .venv/bin/qdsweep watch demo --every 10'
-keys: arrows, PgUp, PgDn, Home, End select a run; f filters (all, unfinished, failed); q quits
-It only reads files: any number of people may watch a sweep.
-"""
-
-EXPORT = """\
-examples:
-  qdsweep export demo                        demo.zip: configs, tables, figures, archives, metrics
-  qdsweep export demo --out supplement.zip
-  qdsweep export demo --allow max            `max` is a user name here, and also a common word
-  qdsweep export demo --to tensorboard tb    event files in tb/demo, also of runs that are being
-                                             computed; the same command again brings them up to
-                                             date; then: tensorboard --logdir tb
-The zip is fit for a double-blind review. If a packed text has a host name, your user name, one of
-your paths, an e-mail address or a Slurm job, the exit code is 1 and no file is written. The same
-sweep gives the same bytes. Unfinished runs are refused, unless the tables include them
-(--config partial=true).
 """
 
 CLEAN = """\
@@ -101,43 +76,8 @@ def add_commands(add: Add) -> None:
     expand.set_defaults(command=_expand)
 
     status = add("status", "Print the state of every run.", STATUS)
-    watch = add("watch", "Follow a sweep live in the terminal.", WATCH)
-    text = "Pack a sweep as an anonymous supplement (zip), or write it for TensorBoard."
-    export = add("export", text, EXPORT)
-    for command in (status, watch, export):
-        command.add_argument(
-            "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
-        )
-        command.add_argument("--results", **RESULTS_OPTION)
-    status.set_defaults(command=_status)
-    watch.add_argument(
-        "--every",
-        type=float,
-        default=2.0,
-        metavar="S",
-        help="refresh interval in seconds (default: 2)",
-    )
-    watch.set_defaults(command=_watch)
-
-    target = export.add_mutually_exclusive_group()
-    target.add_argument(
-        "--out", type=Path, metavar="FILE.zip", help="the file to write (default: NAME.zip)"
-    )
-    target.add_argument(
-        "--to",
-        nargs=2,
-        metavar=("tensorboard", "DIR"),
-        help="write event files of TensorBoard into a folder instead",
-    )
-    export.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="allow this name, because it is also a common word (repeatable)",
-    )
-    export.set_defaults(command=_export)
-
+    add_sweep(status)
+    status.set_defaults(command=print_status)
     clean = add("clean", "Remove leftover files, orphaned runs or chosen runs.", CLEAN)
     clean.add_argument(
         "--orphans", action="store_true", help="also remove runs that no sweep refers to"
@@ -152,6 +92,14 @@ def add_commands(add: Add) -> None:
     clean.add_argument("--dry-run", action="store_true", help="list only")
     clean.add_argument("--results", **RESULTS_OPTION)
     clean.set_defaults(command=_clean)
+
+
+def add_sweep(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments that `chosen_sweep` reads."""
+    command.add_argument(
+        "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
+    )
+    command.add_argument("--results", **RESULTS_OPTION)
 
 
 def _expand(arguments: argparse.Namespace) -> int:
@@ -187,7 +135,7 @@ def _keeping_all() -> Iterator[None]:
         gc.enable()
 
 
-def _sweep(arguments: argparse.Namespace) -> SweepDir:
+def chosen_sweep(arguments: argparse.Namespace) -> SweepDir:
     """Returns the sweep of this name, or the one started last.
 
     Raises:
@@ -206,7 +154,8 @@ def _sweep(arguments: argparse.Namespace) -> SweepDir:
 
 
 @_keeping_all()
-def _status(arguments: argparse.Namespace) -> int:
+def print_status(arguments: argparse.Namespace) -> int:
+    """Prints the state of every run, and returns the exit code."""
     from rich.console import Console
 
     from qdsweep.analysis.search import (
@@ -222,7 +171,7 @@ def _status(arguments: argparse.Namespace) -> int:
     )
     from qdsweep.records.status import REMEDY
 
-    sweep = _sweep(arguments)
+    sweep = chosen_sweep(arguments)
     plan = read_plan(sweep)
     search = read_search(sweep, plan)
     standings = read_states(sweep, plan, search)
@@ -253,38 +202,6 @@ def _status(arguments: argparse.Namespace) -> int:
         console.print(line, markup=False, style="red" if state == "failed" else None)
     if arguments.results is RESULTS_OPTION["default"] and has_new_config(sweep):
         print(f"{CONFIG} has changed since the last start: `qdsweep plan` shows the work")
-    return 0
-
-
-def _watch(arguments: argparse.Namespace) -> int:
-    if arguments.every < 0.1:
-        raise BadInput(f"--every {arguments.every:g}: give 0.1 seconds or more")
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    if not all(stream.isatty() for stream in streams) or os.environ.get("TERM") == "dumb":
-        text = "qdsweep: this is not a terminal (ssh -t opens one), so the state is printed once"
-        print(text, file=sys.stderr)
-        return _status(arguments)
-    from qdsweep.analysis.live.app import WatchApp
-
-    WatchApp(arguments.results, arguments.name, arguments.every).run(mouse=False)
-    return 0
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    sweep = _sweep(arguments)
-    if arguments.to:
-        from qdsweep.analysis.export.tensorboard import write_event_files
-
-        tool, folder = arguments.to
-        if tool != "tensorboard":
-            raise BadInput(f"--to {tool}: give `--to tensorboard DIR`")
-        print(write_event_files(sweep, Path(folder)))
-        print(f"`tensorboard --logdir {shlex.quote(str(folder))}` shows them")
-        return 0
-    from qdsweep.analysis.export.pack import export
-
-    out = arguments.out or Path(f"{sweep.name}.zip")
-    print(export(arguments.results, sweep.name, out, allowed=arguments.allow))
     return 0
 
 

@@ -1,7 +1,7 @@
 """The `algorithm:` part of an experiment: the families of algorithms."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -15,7 +15,7 @@ from qdsweep.config.archives import (
     SearchArchive,
     SlidingBoundariesArchive,
 )
-from qdsweep.config.base import NOW, TARGET, Model, own_or_type
+from qdsweep.config.base import NOW, TARGET, Model, own_or_type, tagged
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.family import AlgorithmConfig
 from qdsweep.features import modules
@@ -320,18 +320,13 @@ def _family(value: Any) -> str:
     return family if family.isidentifier() else "plugin"
 
 
-def _tagged(model: Any) -> Any:
-    """Returns a family with its tag, the value of its `type`."""
-    return Annotated[model, Tag(get_args(model.model_fields["type"].annotation)[0])]
-
-
 if TYPE_CHECKING:
     AlgorithmSettings = AlgorithmConfig
 else:
     AlgorithmSettings = Annotated[
         Union[
             Annotated[Composition, Tag("composition")],
-            *(_tagged(model) for feature in modules("settings") for model in feature.FAMILIES),
+            *(tagged(model) for feature in modules("settings") for model in feature.FAMILIES),
             Annotated[PluginAlgorithm, Tag("plugin")],
         ],
         Discriminator(_family),

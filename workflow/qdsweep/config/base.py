@@ -5,10 +5,10 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, Tag
 
 from qdsweep.config.files import FLOAT, INT, LONGEST_INT, NOT_FINITE, PREFIXED_INT
 from qdsweep.errors import BadInput
@@ -203,3 +203,8 @@ def same_value(first: Any, second: Any) -> bool:
     """Returns whether two values are equal: 1 is 1.0 and .nan is itself, but true is not 1."""
     is_equal = bool(first == second) or repr(first) == repr(second)
     return is_equal and isinstance(first, bool) == isinstance(second, bool)
+
+
+def tagged(model: Any) -> Any:
+    """Returns a model as a member of a union, with the value of its `type` as its tag."""
+    return Annotated[model, Tag(get_args(model.model_fields["type"].annotation)[0])]

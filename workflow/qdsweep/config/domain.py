@@ -1,13 +1,13 @@
 """The `domain:` part of an experiment: the objective and the measures, as data."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
-from qdsweep.config.atari import Atari
-from qdsweep.config.base import TARGET, Model
+from qdsweep.config.base import TARGET, Model, tagged
 from qdsweep.config.episodes import MLP, DomainConfig, Linear, Measure, PolicyDomain
+from qdsweep.features import modules
 from qdsweep.versions import requirements
 
 # Gymnasium's own environments with MuJoCo's physics.
@@ -327,14 +327,20 @@ def _tag(value: Any) -> str | None:
     return "module:Class" if isinstance(kind, str) and ":" in kind else kind
 
 
-# A BeforeValidator around this could give a better message. But the union would then be checked as
-# Python objects and no longer as JSON, and strict mode accepts a list as a tuple only in JSON.
-DomainSettings = Annotated[
-    Annotated[LinearProjection, Tag("linear_projection")]
-    | Annotated[Arm, Tag("arm")]
-    | Annotated[LunarLander, Tag("lunar_lander")]
-    | Annotated[Gymnasium, Tag("gymnasium")]
-    | Annotated[Atari, Tag("atari")]
-    | Annotated[Plugin, Tag("module:Class")],
-    Discriminator(_tag),
-]
+if TYPE_CHECKING:
+    DomainSettings = DomainConfig
+else:
+    # A BeforeValidator around this could give a better message. But the union would then be checked
+    # as Python objects and no longer as JSON, and strict mode accepts a list as a tuple only in
+    # JSON.
+    DomainSettings = Annotated[
+        Union[
+            Annotated[LinearProjection, Tag("linear_projection")],
+            Annotated[Arm, Tag("arm")],
+            Annotated[LunarLander, Tag("lunar_lander")],
+            Annotated[Gymnasium, Tag("gymnasium")],
+            *(tagged(model) for feature in modules("domain") for model in feature.DOMAINS),
+            Annotated[Plugin, Tag("module:Class")],
+        ],
+        Discriminator(_tag),
+    ]

@@ -24,7 +24,9 @@ _FOLDER = Path(__file__).parent
 def modules(name: str) -> Iterator[ModuleType]:
     """Imports the file NAME.py of each feature that has one, in the order of their names."""
     for path in sorted(_FOLDER.glob(f"*/{name}.py")):
-        yield import_module(f"{__name__}.{path.parent.name}.{name}")
+        package = f"{__name__}.{path.parent.name}"
+        if all(map(_is_installed, getattr(import_module(package), "NEEDS", ()))):
+            yield import_module(f"{package}.{name}")
 
 
 def member(target: str, asked: str) -> Any:
@@ -38,10 +40,22 @@ def member(target: str, asked: str) -> Any:
         BadInput: The feature is not installed.
     """
     module, _, name = target.partition(":")
-    feature = module.partition(".")[0]
-    if not (_FOLDER / feature).is_dir():
-        raise BadInput(
-            f"{asked}: the feature {feature} is not installed: install qdsweep again, with all its "
-            "files"
-        )
+    require_feature(module.partition(".")[0], asked)
     return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def require_feature(feature: str, asked: str) -> None:
+    """Refuses a command or key whose feature is not installed.
+
+    Raises:
+        BadInput: It is not.
+    """
+    if not _is_installed(feature):
+        raise BadInput(
+            f"{asked}: the feature {feature} is not installed. Install qdsweep again, with all of "
+            "its files"
+        )
+
+
+def _is_installed(feature: str) -> bool:
+    return (_FOLDER / feature / "__init__.py").is_file()

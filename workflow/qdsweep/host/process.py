@@ -182,7 +182,7 @@ def answer(check: Callable[[str], str]) -> int:
 
 @functools.cache
 def host_facts() -> dict[str, Any]:
-    """Returns what `container.enter` has passed to this process; nothing outside of an image.
+    """Returns what `features.image.enter` has passed to this process; nothing outside of an image.
 
     `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `helpers`: the
     process that starts the workers, if they are on several nodes; `key`: the file of the user's

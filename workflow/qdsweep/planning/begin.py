@@ -7,7 +7,7 @@ from qdsweep.analysis.stages import forget
 from qdsweep.config.explain import naming_file
 from qdsweep.config.memory import require_memory_of
 from qdsweep.config.requirements import check_installed, require_libraries
-from qdsweep.container.image import prepare_image
+from qdsweep.features import member
 from qdsweep.files import time_of, try_to_remove
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.slurm_jobs import requeue_lost, require_request
@@ -54,7 +54,7 @@ def begin(
         # With all that their algorithms may become on the way.
         try_algorithms(with_changes(start.settings, found.unfinished))
     if image:
-        prepare_image(image)
+        member("image.image:prepare_image", "--sdm apptainer")(image)
     if is_remote:
         require_request(config, cluster, slurm)
     for folder in (start.results.runs, start.folder.path):

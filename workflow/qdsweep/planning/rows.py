@@ -8,10 +8,10 @@ from typing import Any
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import naming_file
-from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.features import member, require_feature
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
@@ -26,6 +26,9 @@ from qdsweep.sweep.runs import Sweep, table_of_runs
 
 # With one of these drawn, iterations do not measure work.
 _BATCHES = ("batch_size", "num_emitters")
+
+# Keys of the sweep file that features of these names serve.
+_OF_FEATURES = ("imported", "published", "rollouts")
 
 NO_RUNS = Sweep((), (), {})
 """A sweep without runs."""
@@ -59,7 +62,16 @@ def sweep_of(
             raise
     with naming_file(sources, "search"):
         _check_samples(settings, sweep, results)
+    if not settings.imported:
+        return sweep
+    for feature in _OF_FEATURES:
+        if getattr(settings, feature):
+            with naming_file(sources, feature):
+                require_feature(feature, feature)
+    if not settings.imported:
+        return sweep
     with naming_file(sources, "imported"):
+        read_all = member("imported.description:read_all", "imported")
         return replace(sweep, imported=read_all(settings.imported))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
 from qdsweep.files import abandoned
 from qdsweep.host.lock import held
@@ -13,6 +12,7 @@ from qdsweep.records.aside import abandoned_in
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.search import chosen_runs
+from qdsweep.sweep.ids import is_imported
 from qdsweep.text import nearest
 
 

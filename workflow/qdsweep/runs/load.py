@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.imported import is_imported
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines.base import Batch, Failure
@@ -46,6 +45,7 @@ from qdsweep.runs.elite import (
     possible_seeds,
     said,
 )
+from qdsweep.sweep.ids import is_imported
 from qdsweep.text import nearest
 from qdsweep.versions import __version__
 

@@ -15,6 +15,8 @@ MEMBER = "member"
 """The column with the number of a member of a population."""
 CHANGES = "changes"
 """The column with the values of its lineage since its start."""
+IMPORTED_MARK = " (imported)"
+"""The end of the names of an imported group."""
 UNGROUPED = ("seed", SAMPLE, CHANGES)
 OF_SWEEPS = "sweep"
 """The column with the names of sweeps, where several are compared."""

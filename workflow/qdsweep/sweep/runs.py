@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from qdsweep.config.base import same_value, typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import SEEDS, Experiment
-from qdsweep.config.imported import ImportedRun
 from qdsweep.config.keys import column_of, dotted, key_paths, resolve
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.errors import BadInput
@@ -28,6 +27,25 @@ _Value = TypeVar("_Value")
 
 # The smallest memory of a row, whose experiment and Snakemake job need more [B].
 _RUN = 2000
+
+
+class External(Protocol):
+    """A run that was computed elsewhere."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its description and its data [hex]."""
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that it is made of."""
+
+    def row(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Returns its row of a sweep with these swept parameters, as plain data of plan.json."""
 
 
 def remaining(
@@ -100,7 +118,7 @@ class Sweep:
     """One line per linked source about the values that it drops."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     """Run id -> the fingerprint of its experiment."""
-    imported: tuple[ImportedRun, ...] = ()
+    imported: tuple[External, ...] = ()
     """External runs, which tables and figures show together with the sweep's runs."""
 
     @cached_property

@@ -17,14 +17,14 @@ from refusals import names_all
 from results import forget_sums
 from support import TINY
 
-from qdsweep.analysis.explore.page import embedded
-from qdsweep.analysis.figures.animations import Evolution
 from qdsweep.analysis.figures.archive_profile import archive_profiles, objectives_of, reported_run
 from qdsweep.analysis.figures.archives import heatmaps, run_figure, run_pictures
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.report import thumbnails
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.features.explore.page import embedded
+from qdsweep.features.rollouts.animations import Evolution
 from qdsweep.records.history import ROW, read_history
 from qdsweep.runs.load import load
 

@@ -9,7 +9,6 @@ from given import changed_plan
 from inventing import SEEDS, make_run, write_plan
 from looks import data_of
 
-from qdsweep.analysis.figures.animations import _read, best_groups, stills
 from qdsweep.analysis.figures.archives import heatmaps, overview
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.sweep_views import sweep_views
@@ -17,6 +16,7 @@ from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.features.rollouts.animations import _read, best_groups, stills
 from qdsweep.metrics import METRICS
 
 # Family -> archive, sigma, the order of its seeds in the QD score, its mean, coverage, best

@@ -20,9 +20,9 @@ from qdsweep.analysis.page.report import commands
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.confirmed import write_confirmed
 from qdsweep.analysis.tables.corrected import write_corrected
-from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.sweep import Figures
+from qdsweep.features.published.tables import write_tables
 from qdsweep.metrics import RANK
 from qdsweep.sweep.looks import labels_of
 
@@ -49,7 +49,7 @@ def write_every_table(results: Path, figures: dict) -> Path:
         (folder / "reevaluated-2-7.json").write_text(json.dumps(about))
     again(results)
     write_timing(sweep, results / "runs")
-    write_published(sweep)
+    write_tables(sweep)
     write_corrected(sweep, results / "runs")
     write_confirmed(sweep, results / "runs")
     return sweep

@@ -6,7 +6,7 @@ import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import read_index
@@ -180,6 +180,13 @@ class Films:
     films: list[Film]
     left_out: int
     commands: list[str]
+
+
+class Maps(NamedTuple):
+    """Maps in a report: their HTML, and the animations that they play."""
+
+    html: str = ""
+    played: frozenset[str] = frozenset()
 
 
 def figure_sections(data: SweepData) -> dict[str, list[ShownFigure]]:

@@ -15,7 +15,6 @@ from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import read_part
 from qdsweep.config.experiment import BUDGETS
-from qdsweep.config.imported import MARK
 from qdsweep.config.keys import schedule_text
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.host.machine import processor
@@ -24,6 +23,7 @@ from qdsweep.records.plan import PlannedRow
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
 from qdsweep.runs.load import Run
+from qdsweep.sweep.groups import IMPORTED_MARK
 from qdsweep.text import core_time, listed, number, plural, seeds_text
 from qdsweep.versions import installed_versions
 
@@ -166,7 +166,7 @@ def imported(rows: Iterable[PlannedRow], data: SweepData) -> str:
     if not configs:
         return ""
     parts = [
-        f"{group.removesuffix(MARK)} ({plural(len(sources), 'run')}"
+        f"{group.removesuffix(IMPORTED_MARK)} ({plural(len(sources), 'run')}"
         + (f"; {sources[0]['source']})" if sources[0].get("source") else ")")
         for group, sources in configs.items()
     ]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.explore.page import embedded
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.descriptions import SCALES, flat, mutation_scale, with_step
 from qdsweep.analysis.page.gallery import (
     Download,
+    Maps,
     Picture,
     ShownFigure,
     download,
@@ -34,6 +34,7 @@ from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.config.base import value_text
 from qdsweep.config.files import to_yaml
 from qdsweep.config.keys import ALIASED
+from qdsweep.features import modules
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.ornaments import ornament
@@ -193,7 +194,8 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     searched = search_section(data)
     with style(data.plan.figures.column_width):
         interactive = interactive_figures(data)
-    pictures, maps = thumbnails(data), embedded(data)
+    pictures = thumbnails(data)
+    maps = next((feature.embedded(data) for feature in modules("page")), Maps())
     animated = films(data, maps.played)
     parts = sections(shown, interactive, figures, is_search=searched is not None)
     filled = {

@@ -28,7 +28,6 @@ from qdsweep.analysis.tables.groups import (
     group_table,
 )
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
-from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.runs import (
     Codes,
     Curve,
@@ -42,6 +41,7 @@ from qdsweep.analysis.tables.runs import (
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.features import modules
 from qdsweep.files import atomic, write_csv
 from qdsweep.host.process import die_with_parent
 from qdsweep.metrics import OTHER_CODE, PLACES, RECORDED, RESULTS, Metric, curves_of
@@ -278,7 +278,8 @@ def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, core
         _take_snapshots(sweep_dir, runs_dir)
     aggregate(sweep_dir, runs_dir, partial=partial, cores=cores)
     write_timing(sweep_dir, runs_dir)
-    write_published(sweep_dir)
+    for feature in modules("tables"):
+        feature.write_tables(sweep_dir)
 
 
 def _take_snapshots(sweep_dir: Path, runs_dir: Path) -> None:

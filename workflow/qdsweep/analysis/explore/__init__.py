@@ -1,1 +1,0 @@
-"""`qdsweep explore`: a page with the maps of archives; a click on a cell plays its elite."""

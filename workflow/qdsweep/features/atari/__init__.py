@@ -1,0 +1,1 @@
+"""Atari games of the Arcade Learning Environment."""

@@ -1,0 +1,3 @@
+"""Computes a sample of a table of runs again, and compares the bits."""
+
+NEEDS = ("compare",)

@@ -1,0 +1,1 @@
+"""Several sweeps in one table and on one page."""

@@ -1,0 +1,378 @@
+"""A sweep as one zip for the supplement of a paper, without names of people or machines.
+
+It includes the user's code that the runs were made with.
+"""
+
+import datetime
+import hashlib
+import io
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from qdsweep.analysis.stages import STAGES
+from qdsweep.config.base import TARGET
+from qdsweep.config.compose import compose
+from qdsweep.config.files import to_yaml
+from qdsweep.config.plugin import INSTALLED
+from qdsweep.config.source import without_comments
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.features.export.blind import AUTHORS, Secret, findings, secrets_of
+from qdsweep.features.export.crate import CRATE_FILE as CRATE
+from qdsweep.features.export.crate import metadata, readme
+from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
+from qdsweep.host.lock import read_owner
+from qdsweep.metrics import RANK, RECORDED
+from qdsweep.records.metrics import read_lines
+from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
+from qdsweep.records.plan import Plan, PlannedRun, read_confirm, read_plan
+from qdsweep.records.results import read_config, read_summary
+from qdsweep.records.sources import code_of_run
+from qdsweep.records.status import read_attempts
+from qdsweep.records.sums import read_checked
+from qdsweep.text import plural
+
+# Where `qdsweep run` looks for it in the unpacked folder.
+FOLDER = "config/plugins"
+
+# Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
+SUMMARY = (
+    "id",
+    "status",
+    "iterations",
+    *(metric.name for metric in RECORDED if metric.name != "iteration"),
+    "failures",
+    "archive_digest",
+    "objectives_outside",
+    "archive",
+    "timings",
+    "cpu_baseline",
+    "versions",
+    "engine",
+    "workers",
+)
+# Keys that are taken from the summary of a corrected archive.
+CORRECTED = (
+    "id",
+    "iterations",
+    "evaluations",
+    "archive_digest",
+    "times",
+    "seed",
+    "elites",
+    "seed_matters",
+    "reported",
+    "corrected",
+    "corrected_digest",
+)
+_DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
+_SHOWN = 10
+# The line of the page with the host.
+_ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
+# In run.log, of workers on other nodes and of attempts that status.json has lost.
+_HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
+Member = tuple[str, bytes]
+
+_TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
+
+
+def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, bytes]:
+    """Returns the sources of the plug-ins of some runs, with their imports of config/plugins/.
+
+    They have no comments, as these may name people; their hash is the same. Standard error lists
+    sources that are no longer known.
+
+    Args:
+        runs: Run id -> its files.
+        results: The folder results/.
+
+    Returns:
+        Path in the unpacked folder -> content.
+    """
+    sources: dict[str, bytes] = {}
+    for run, files in _one_of_each_kind(runs):
+        experiment = compose(str(files.config))
+        code = code_of_run(run, experiment, results)
+        if not code and experiment.own_code:
+            print(
+                f"qdsweep: left out, the source of {', '.join(experiment.own_code)}: it has "
+                f"changed since {run} was made, and results/sources/ does not have it",
+                file=sys.stderr,
+            )
+        for place, source in code.items():
+            if not place.startswith(f"{INSTALLED}/"):
+                sources.setdefault(f"{FOLDER}/{place}", without_comments(source))
+    return sources
+
+
+def _one_of_each_kind(runs: Mapping[str, RunFiles]) -> Iterator[tuple[str, RunFiles]]:
+    """Yields a run for each set of names that its config has."""
+    seen = set()
+    for run, files in sorted(runs.items()):
+        names = frozenset(_names(read_config(files.config)))
+        if names and names not in seen:
+            seen.add(names)
+            yield run, files
+
+
+def _names(data: Any) -> Iterator[str]:
+    """Yields what looks like a `module:Class`."""
+    if isinstance(data, str) and re.fullmatch(TARGET, data):
+        yield data
+    elif isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _names(value)
+
+
+def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:
+    """Packs configs, tables, figures, archives and metrics of a sweep.
+
+    Every file is made only of harmless fields, or was written by this package from such fields.
+    Finally all text in the finished file is searched too.
+
+    Args:
+        results: The folder of the results.
+        name: The sweep.
+        out: The zip to write, which the returned line is about.
+        allowed: Names that are common words, and may be found.
+
+    Raises:
+        BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.
+        QdsweepError: Personal data was found; no file is written.
+    """
+    there = Results(results)
+    sweep = there.sweep(name)
+    plan = read_plan(sweep)
+    planned = {run.id: run for run in plan.runs(read_confirm(sweep))}
+    for row in (row for row in plan.rows if row.imported):
+        planned[row.run] = PlannedRun(row.run, row.group, "evaluations", 0)
+    runs = _runs(sweep, plan, planned)
+    require(sweep.plots, f"Run `qdsweep plot {name}` (or `snakemake`) first.")
+    for stage in STAGES:
+        stage.require_as_written(sweep.path)
+    if out.is_dir():
+        raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
+    if not out.parent.is_dir():
+        raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    attempts = [attempt for run in runs for attempt in _attempts(there.run(run))]
+    secrets = secrets_of(results, attempts, allowed)
+    summaries = {run: read_summary(files) for run, files in sorted(runs.items())}
+    with atomic(out) as file:
+        members = _members(sweep, plan, planned, runs, summaries, secrets)
+        count = _write(file, name, members, summaries, _last_day(attempts))
+        file.flush()
+        _check(Path(file.name), secrets)
+        size = file.tell()
+    digest = hashlib.sha256(out.read_bytes()).hexdigest()
+    return (
+        f"{out}: {plural(count, 'file')} of {plural(len(runs), 'run')}, {size / 1e6:.2f} MB, "
+        f"SHA-256 {digest}"
+    )
+
+
+def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunFiles]:
+    """Returns the results of each run.
+
+    Raises:
+        BadInput: The tables are missing, or of other runs, or some runs are unfinished and
+            the tables are not of unfinished runs.
+    """
+    rows = [row.run for row in plan.rows]
+    path, remedy = sweep.summary, "Run `snakemake`, which makes it."
+    status = read_csv(path, remedy, usecols=["id", "status"], dtype=str)
+    if sorted(status["id"]) != sorted(rows):
+        raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
+    known = {row.id: row.status for row in status.itertuples() if row.status != "finished"}
+    states = dict.fromkeys(planned, "finished") | known
+    results = {run: sweep.results.run(run).results for run in planned}
+    for run, files in results.items():
+        if states[run] == "finished" and not files.summary.exists():
+            states[run] = "missing"
+    open_runs = [f"{run} ({state})" for run, state in states.items() if state != "finished"]
+    # Runs may be partial or missing if the tables say so. A run that the tables have, though,
+    # must be there.
+    lost = any(states[run] == "missing" and run not in known for run in rows)
+    if open_runs and (not known or lost or "unfinished" in known.values()):
+        more = f" and {len(open_runs) - _SHOWN} more" if len(open_runs) > _SHOWN else ""
+        raise BadInput(
+            f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
+            f"{', '.join(open_runs[:_SHOWN])}{more}. Finish them (`snakemake`), or make tables and "
+            "figures of what is there: `snakemake --cores 1 --config partial=true`"
+        )
+    if open_runs:
+        print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)
+    return {run: files for run, files in results.items() if files.summary.exists()}
+
+
+def _attempts(run: RunDir) -> list[dict[str, Any]]:
+    """Returns all attempts at a run, the owner of its lock, and the hosts that its log names."""
+    files = (run.summary, run.state.summary, run.state.status)
+    attempts = [attempt for file in files for attempt in read_attempts(file)]
+    log = run.state.log
+    hosts = set(_HOST.findall(log.read_text(errors="replace"))) if log.exists() else set()
+    attempts += [{"host": host} for host in sorted(hosts)]
+    return [*attempts, read_owner(run.state.lock) or {}]
+
+
+def _members(
+    sweep: SweepDir,
+    plan: Plan,
+    planned: Mapping[str, PlannedRun],
+    runs: dict[str, RunFiles],
+    summaries: Mapping[str, dict[str, Any]],
+    secrets: list[Secret],
+) -> Iterator[Member]:
+    """Yields the files of the zip, one after the other."""
+    searched = bool(plan.levels)
+    yield "README.txt", readme(plan.name, list(summaries.values()), searched=searched).encode()
+    yield "sweep.yaml", _yaml(_sweep(plan) | _search(sweep))
+    yield from plugin_files(runs, sweep.results).items()
+    for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
+        yield f"tables/{path.name}", path.read_bytes()
+    for path in _own(sweep.path, sweep.search.glob("*/*"), (".json",)):
+        yield f"search/{path.relative_to(sweep.search)}", path.read_bytes()
+    for path in _own(sweep.path, sweep.plots.rglob("*"), _FIGURES):
+        if not path.with_suffix(".csv").exists():  # its metadata may name its author
+            print(f"qdsweep: left out, {path}: no figure of this sweep", file=sys.stderr)
+            continue
+        yield f"figures/{path.relative_to(sweep.plots)}", path.read_bytes()
+    for page in _own(sweep.path, [sweep.report], (".html",)):
+        content = _ORIGIN.sub(b"", page.read_bytes())
+        finding = next(findings(page.name, content, secrets), None)
+        if finding is None:
+            yield page.name, content
+        else:
+            print(f"qdsweep: left out, {finding}", file=sys.stderr)
+    for run, files in sorted(runs.items()):
+        unit, amount = planned[run].unit, planned[run].budget
+        summary = {key: summaries[run][key] for key in SUMMARY if key in summaries[run]}
+        yield f"runs/{run}/summary.json", _json({**summary, "budget": {unit: amount}})
+        for name, content in _run(files, plan.reevaluate):
+            yield f"runs/{run}/{name}", content
+
+
+def _sweep(plan: Plan) -> dict[str, Any]:
+    """Returns the keys of the sweep file that define what was computed and shown."""
+    about: dict[str, Any] = {"name": plan.name, "experiment": plan.experiment, "sweep": plan.sweep}
+    for key in ("figures", "reevaluate", "rollouts", "confirm"):
+        model = getattr(plan, key)
+        about[key] = model and model.model_dump(mode="json")
+    about["published"] = [entry.plain for entry in plan.published]
+    if plan.rank != RANK:
+        about["rank"] = plan.rank.name
+    return {key: value for key, value in about.items() if value}
+
+
+def _search(sweep: SweepDir) -> dict[str, Any]:
+    """Returns how values were drawn and what was searched; nothing where nothing was."""
+    search = read_checked(sweep.plan).get("search")
+    return {"search": search} if search else {}
+
+
+def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterator[Path]:
+    """Yields the files with these endings, sorted; no links that lead out of the sweep's folder."""
+    for path in sorted(paths):
+        if path.suffix not in endings or not path.is_file():
+            continue
+        if path.resolve().is_relative_to(sweep.resolve()):
+            yield path
+        else:
+            print(f"qdsweep: left out, {path}: a link to another folder", file=sys.stderr)
+
+
+def _run(files: RunFiles, corrected: Reevaluate | None) -> Iterator[Member]:
+    """Yields the files of a run, except its summary."""
+    yield "config.yaml", _yaml(read_config(files.config))
+    lines = read_lines(require(files.metrics, AGAIN))
+    yield "metrics.csv", ("\n".join(lines) + "\n").encode()
+    yield "archive.npz", _arrays(require(files.archive, AGAIN))
+    if files.history.exists():
+        yield "history.npz", _arrays(files.history)
+    path = files.path / f"{corrected.stem}.npz" if corrected else None
+    if path and path.exists():
+        yield path.name, _arrays(path)
+        about = read_checked(path.with_suffix(".json"), AGAIN)
+        yield f"{path.stem}.json", _json({key: about[key] for key in CORRECTED if key in about})
+
+
+def _arrays(path: Path) -> bytes:
+    """Returns the arrays of a file in a new file: nothing else, and no pickles."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **read_arrays(path))
+    return buffer.getvalue()
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _yaml(data: dict[str, Any]) -> bytes:
+    return to_yaml(data, allow_unicode=True).encode()
+
+
+def _last_day(attempts: Iterable[dict[str, Any]]) -> str:
+    """Returns the day on which the last run ended; today where all are imported."""
+    ends = [attempt.get("ended") or attempt.get("started") for attempt in attempts]
+    today = datetime.datetime.now(datetime.UTC).isoformat()
+    return max((end for end in ends if end), default=today)[:10]
+
+
+def _write(
+    file: IO[bytes],
+    name: str,
+    members: Iterator[Member],
+    summaries: Mapping[str, dict[str, Any]],
+    day: str,
+) -> int:
+    """Writes the members and their metadata with fixed dates; returns the number of files."""
+    sums = {}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in members:
+            sums[path] = hashlib.sha256(content).hexdigest()
+            archive.writestr(_entry(f"{name}/{path}"), content)
+        about = metadata(name, sums, summaries, day)
+        sums[CRATE] = hashlib.sha256(about).hexdigest()
+        archive.writestr(_entry(f"{name}/{CRATE}"), about)
+        lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
+        archive.writestr(_entry(f"{name}/SHA256SUMS"), lines)
+    return len(sums) + 1
+
+
+def _entry(path: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(path, _DATE)
+    entry.create_system, entry.external_attr = 3, 0o644 << 16
+    # An npz file is compressed already.
+    entry.compress_type = zipfile.ZIP_STORED if path.endswith(".npz") else zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _check(path: Path, secrets: list[Secret]) -> None:
+    """Searches the finished file.
+
+    Raises:
+        QdsweepError: Text was found that identifies its author.
+    """
+    traces: list[str] = []
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        traces += findings("names of files", "\n".join(names).encode(), secrets)
+        for name in names:
+            sought = [*secrets, *AUTHORS] if f"/{FOLDER}/" in name else secrets
+            traces += findings(name, archive.read(name), sought)
+    if traces:
+        more = f"\nand {len(traces) - _SHOWN} more" if len(traces) > _SHOWN else ""
+        raise QdsweepError(
+            "nothing was written, because it would tell who made it:\n"
+            + "\n".join(traces[:_SHOWN])
+            + more
+            + "\nA config that names a folder or a person: change it there and run `snakemake` "
+            "again. A plug-in: its docstrings may be changed at no cost. A name that is a common "
+            "word: --allow WORD"
+        )

@@ -1,0 +1,1 @@
+"""External results: runs that were computed elsewhere."""

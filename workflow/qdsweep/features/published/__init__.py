@@ -1,0 +1,1 @@
+"""Published values that the groups of a sweep are compared with."""

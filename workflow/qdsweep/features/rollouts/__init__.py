@@ -1,0 +1,1 @@
+"""Animations: episodes of elites, and archives over time."""
