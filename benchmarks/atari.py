@@ -30,9 +30,9 @@ from ale_py.vector_env import AtariVectorEnv  # noqa: E402
 
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
-from qdsweep.features.atari.games import AtariGame  # noqa: E402
 from qdsweep.domains.policies import make_choice  # noqa: E402
 from qdsweep.engines.allocation import PYTHON  # noqa: E402
+from qdsweep.features.atari.games import AtariGame  # noqa: E402
 
 GAMES = ("beam_rider", "breakout", "pong", "qbert", "space_invaders")
 SIZES = {
@@ -186,8 +186,8 @@ def learning(repeats: int) -> None:
     from stable_baselines3.common.logger import Logger
 
     from qdsweep.algorithms import make_algorithm
-    from qdsweep.features.rl.learners.steps import join
     from qdsweep.domains.base import Exploration
+    from qdsweep.features.rl.learners.steps import join
 
     torch.set_num_threads(1)
     for kind, cls in (("ppo", PPO), ("a2c", A2C), ("dqn", DQN)):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from walk import cost, walk
 
-from qdsweep.config.base import typed
+from qdsweep.config.model import typed
 from qdsweep.config.search import Search
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import levels, ranked

@@ -36,7 +36,7 @@ from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
 from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
-from qdsweep.engines.base import Batch  # noqa: E402
+from qdsweep.engines.batch import Batch  # noqa: E402
 from qdsweep.records.results import write_config  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 

@@ -32,7 +32,7 @@ from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
-from qdsweep.engines.base import Batch, Engine, Outcome, nothing  # noqa: E402
+from qdsweep.engines.batch import Batch, Engine, Outcome, nothing  # noqa: E402
 from qdsweep.experiment.loop import run_loop  # noqa: E402
 from qdsweep.experiment.state import State  # noqa: E402
 from qdsweep.experiment.stop import Stop  # noqa: E402

@@ -22,17 +22,17 @@ apply_baseline("avx2")  # before numpy is imported
 from walk import cost, walk
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.config.base import typed
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.keys import read_schedule
+from qdsweep.config.model import typed
 from qdsweep.config.search import Search
 from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial
 from qdsweep.experiment import loop, reload
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
-from qdsweep.records.search import Level, Seen
+from qdsweep.records.search_files import Level, Seen
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import levels, ranked
 from qdsweep.search.pbt import exploit

@@ -21,8 +21,8 @@ import pandas as pd
 from qdsweep.analysis.figures.style import NOTE, save, style
 from qdsweep.analysis.legend import COLORS, Called, group_names
 from qdsweep.analysis.sheet import as_markdown, number_cell
-from qdsweep.features.published.tables import compare_published, published_sheet
 from qdsweep.cli import main
+from qdsweep.features.published.tables import compare_published, published_sheet
 from qdsweep.files import write_text
 from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.rows import plan_data

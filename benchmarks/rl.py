@@ -176,7 +176,7 @@ def sampling(policy: Any, repeats: int) -> Row:
     """Environment steps a wall second of exploring episodes, with one worker and with two."""
     from qdsweep.domains.base import Exploration
     from qdsweep.engines import make_engine
-    from qdsweep.engines.base import Batch
+    from qdsweep.engines.batch import Batch
 
     made, rows = experiment("ppo", 1, 1000), 64
     domain = make_domain(made.domain)

@@ -33,7 +33,7 @@ from qdsweep.config.compose import compose
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
 from qdsweep.sweep.runs import Sweep, table_of_runs
-from qdsweep.warm.start import start_warm
+from qdsweep.warm.launcher import start_warm
 
 BIN = Path(sys.executable).parent
 REPO = Path(__file__).resolve().parents[1]

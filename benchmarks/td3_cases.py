@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.features.learning.td3 import TD3
-from qdsweep.features.learning.settings import TD3 as Settings
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Actor, Record
+from qdsweep.features.learning.settings import TD3 as Settings
+from qdsweep.features.learning.td3 import TD3
 
 OUTPUTS = Path(__file__).resolve().parents[1] / "tests/fixtures/td3_torch.npz"
 Arrays = dict[str, np.ndarray]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from qdsweep.records.search import Chosen, Decision, Level, Seen
+from qdsweep.records.search_files import Chosen, Decision, Level, Seen
 from qdsweep.search.levels import promote
 from qdsweep.search.tpe import Ask, Values
 

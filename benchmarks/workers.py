@@ -33,7 +33,7 @@ from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import EXECUTORS, make_engine  # noqa: E402
 from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
-from qdsweep.engines.base import Batch, Engine  # noqa: E402
+from qdsweep.engines.batch import Batch, Engine  # noqa: E402
 from qdsweep.experiment.ranks import launcher  # noqa: E402
 from qdsweep.host.process import RANKS  # noqa: E402
 from qdsweep.records.results import write_config  # noqa: E402

@@ -13,15 +13,15 @@ from typing import Any
 
 import yaml
 
-from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import HOME, PRESET_FOLDER
-from qdsweep.features.imported.description import Imported
 from qdsweep.config.keys import ALIASED
+from qdsweep.config.model import Model
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
+from qdsweep.features.imported.description import Imported
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import listed
 

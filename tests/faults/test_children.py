@@ -14,7 +14,7 @@ from waiting import wait_until, workers_of
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Batch, Engine
+from qdsweep.engines.batch import Batch, Engine
 
 DOMAIN = """
 import multiprocessing, os, subprocess, time

@@ -22,7 +22,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.experiment import reload
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.records.paths import Results, RunDir

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support import REPO
 
-from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.families import Composition
 from qdsweep.config.family import FORMER
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.requirements import require_packages_of

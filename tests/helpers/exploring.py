@@ -88,7 +88,7 @@ def served(*words: object, cwd: Path, idle: float | None = None) -> Iterator[Ser
 
 
 class Packed(NamedTuple):
-    """The columns of a packed run, see qdsweep.features.explore.data."""
+    """The columns of a packed run, see qdsweep.features.explore.packed."""
 
     exact: bool
     is_approximate: bool

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from qdsweep.analysis.search import Searched, place_all
+from qdsweep.analysis.search_progress import Searched, place_all
 from qdsweep.config.search import Search
 from qdsweep.metrics import RANK
-from qdsweep.records.metrics import COLUMNS
+from qdsweep.records.metrics_file import COLUMNS
 from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.search import (
+from qdsweep.records.search_files import (
     Chosen,
     Decision,
     Level,

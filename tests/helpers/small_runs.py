@@ -9,7 +9,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.engines.base import Batch, cut_rows, nothing
+from qdsweep.engines.batch import Batch, cut_rows, nothing
 from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State

@@ -26,7 +26,7 @@ from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.rows import plan_data
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_confirm, read_plan, write_plan
-from qdsweep.search.plan import search_plan
+from qdsweep.search.search_plan import search_plan
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 ERRORS = ("ENOSPC", "EIO", "EDQUOT")

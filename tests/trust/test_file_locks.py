@@ -204,7 +204,7 @@ import os, sys, time
 from pathlib import Path
 import numpy as np
 from qdsweep.algorithms.ribs import archives
-from qdsweep.config.archives import CVTArchive
+from qdsweep.config.archive_kinds import CVTArchive
 folder = Path(sys.argv[1])
 def made(*_):
     (folder.parent / f"makes-{os.getpid()}").touch()

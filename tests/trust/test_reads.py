@@ -21,9 +21,9 @@ from support import POLE, write_yaml
 from test_disks import planned
 
 from qdsweep.errors import BadInput
-from qdsweep.features.explore.data import index, pack
 from qdsweep.features.explore.live import open_run
-from qdsweep.features.explore.runs import ShownRun
+from qdsweep.features.explore.packed import index, pack
+from qdsweep.features.explore.shown_runs import ShownRun
 from qdsweep.files import read_arrays
 from qdsweep.records.paths import RunDir
 from qdsweep.records.plan import read_confirm, read_plan

@@ -181,7 +181,7 @@ WARM = """
 import os, sys
 from pathlib import Path
 from qdsweep.config.compose import compose
-from qdsweep.warm.start import start_warm
+from qdsweep.warm.launcher import start_warm
 runs = [compose({run}, {{"seed": seed}}) for seed in (1, 2)]
 start_warm(runs, runs, "qdsweep.cli:main", Path("warm.log"))
 print(os.environ["QDSWEEP_WARM"], flush=True)

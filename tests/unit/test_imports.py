@@ -235,7 +235,7 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
         pytest.param(HELP, set(), id="--help"),
         ("import qdsweep.warm.client", set()),
         ("import qdsweep.features.image.enter", set()),
-        ("import qdsweep.experiment.start", set()),
+        ("import qdsweep.experiment.launch", set()),
         ("import qdsweep.planning.start, qdsweep.planning.internals", set()),
         ("import qdsweep.experiment.ranks", set()),
         ("import qdsweep.engines.worker", {"numpy"}),
@@ -249,7 +249,9 @@ def test_what_an_entry_imports(entry: str, may_import: set[str]):
     assert heavy_after(entry) == may_import
 
 
-@pytest.mark.parametrize("entry", ["cli.runs", "experiment.run", "experiment.start", "engines"])
+@pytest.mark.parametrize(
+    "entry", ["cli.run_commands", "experiment.run", "experiment.launch", "engines"]
+)
 def test_a_run_and_its_workers_never_import_snakemake(entry: str):
     """Not even in a function."""
     reached, left = set[str](), [name for name in arrows() if f"{name}.".startswith(f"{entry}.")]

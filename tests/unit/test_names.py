@@ -22,6 +22,13 @@ DECLARED = {
     *("DOMAINS", "FAMILIES", "MOVED", "NEEDS", "PICKLED", "STAGES"),
     *("add_commands", "embedded", "write_tables"),
 }
+FOUND = {"commands", "domains", "page", "settings", "stages", "tables"}
+# Name -> why several modules have it.
+MODULES = {
+    "base": "algorithms.base and domains.base are in users' files",
+    "files": "config.files is in users' files",
+    "internals": "each has the private names of one library",
+}
 # What `qdsweep init` and the documentation have put into users' files.
 IMPORTED = {
     "qdsweep": ("load", "load_elites", "load_sweep"),
@@ -96,3 +103,14 @@ def test_what_users_files_import_is_there():
     for module, names in IMPORTED.items():
         for name in names:
             assert hasattr(import_module(module), name), f"{module}.{name}"
+
+
+def test_a_module_has_a_name_of_its_own():
+    """Features repeat the names that features/__init__.py finds."""
+    places = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE)
+        if file.stem[0] != "_" and not (place.parts[0] == "features" and file.stem in FOUND):
+            places[file.stem].append(str(place))
+    several = {name: files for name, files in places.items() if len(files) > 1}
+    assert several.keys() == MODULES.keys(), several

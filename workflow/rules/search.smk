@@ -3,7 +3,7 @@
 # decisions names the run that it extends. `-n` therefore counts every job, and a kill loses no
 # decision.
 
-from qdsweep.search.plan import basis, decided_by, decision_of
+from qdsweep.search.search_plan import basis, decided_by, decision_of
 
 if SETTINGS.staged_search is not None:
 

@@ -2,7 +2,7 @@
 # workflow/qdsweep/analysis/stages.py that this sweep asks for.
 
 from qdsweep.records.plan import digest
-from qdsweep.search.plan import markers
+from qdsweep.search.search_plan import markers
 
 # Further inputs of stages, in addition to the outputs of other stages, and further reasons to rebuild.
 INPUTS = {

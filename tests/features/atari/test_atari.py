@@ -12,7 +12,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.domains import plugin
 from qdsweep.domains.base import CUT, TERMINATED
-from qdsweep.features.atari.domain import Atari
+from qdsweep.features.atari.domains import Atari
 from qdsweep.sweep.ids import decisive
 
 LENGTH = {"measure": "episode_length", "range": [0, 20000]}

@@ -15,8 +15,8 @@ from refusals import names_all
 from results import forget_sums
 from support import TINY
 
-from qdsweep.features.explore.data import index, pack
-from qdsweep.features.explore.runs import ShownRun
+from qdsweep.features.explore.packed import index, pack
+from qdsweep.features.explore.shown_runs import ShownRun
 from qdsweep.records.history import read_history
 from qdsweep.runs.load import Run, load
 

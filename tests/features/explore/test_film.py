@@ -13,7 +13,7 @@ from support import TINY
 
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.reevaluation import fresh_seeds
-from qdsweep.features.explore.film import film
+from qdsweep.features.explore.cell_film import film
 from qdsweep.features.rollouts.rollout import play_episode
 from qdsweep.runs.load import load
 

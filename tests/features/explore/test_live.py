@@ -14,9 +14,9 @@ from qdsweep.config.compose import compose
 from qdsweep.experiment import run as running
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.features.explore.data import index, pack
 from qdsweep.features.explore.live import LIVE, open_run, open_saved
-from qdsweep.features.explore.runs import ShownRun, choose_runs
+from qdsweep.features.explore.packed import index, pack
+from qdsweep.features.explore.shown_runs import ShownRun, choose_runs
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.runs.load import load
 

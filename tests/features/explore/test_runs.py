@@ -15,10 +15,10 @@ from support import TINY
 
 from qdsweep.features.compare.several import compare_sweeps
 from qdsweep.features.explore import page as page_module
-from qdsweep.features.explore import runs as module
-from qdsweep.features.explore.data import index
+from qdsweep.features.explore import shown_runs as module
+from qdsweep.features.explore.packed import index
 from qdsweep.features.explore.page import embedded
-from qdsweep.features.explore.runs import choose_runs
+from qdsweep.features.explore.shown_runs import choose_runs
 from qdsweep.records.paths import Results, RunDir
 
 EXPERIMENT = {**TINY, "iterations": 2}

@@ -14,7 +14,7 @@ from in_process import compute_run, qdsweep
 from refusals import names_all
 from results import forget_sums
 
-from qdsweep.features.explore.server import ROUTES
+from qdsweep.features.explore.page_server import ROUTES
 from qdsweep.runs.load import load
 
 SMALL = {"algorithm": "map_elites", "num_emitters": 1, "batch_size": 20, "iterations": 3, "seed": 1}

@@ -19,7 +19,7 @@ from waiting import wait_until
 
 from qdsweep.files import write_json
 from qdsweep.host.lock import Lock
-from qdsweep.records.metrics import read_metrics
+from qdsweep.records.metrics_file import read_metrics
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan, write_plan
 from qdsweep.sweep.runs import table_of_runs

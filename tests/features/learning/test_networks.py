@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from qdsweep.config.episodes import MLP, Linear
+from qdsweep.config.domain_keys import MLP, Linear
 from qdsweep.domains.policies import Policy
 from qdsweep.features.learning.td3 import Adam, Network
 

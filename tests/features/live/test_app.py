@@ -25,7 +25,7 @@ from results import forget_sums
 from support import BIN, TINY, command
 from waiting import wait_until
 
-from qdsweep.analysis.search import table
+from qdsweep.analysis.search_progress import table
 from qdsweep.config.compose import compose
 from qdsweep.features.live.app import RunTable, WatchApp, log_tail
 from qdsweep.metrics import RANK

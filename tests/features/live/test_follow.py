@@ -8,7 +8,7 @@ import pytest
 from searching import grid, halving, write_search
 
 from qdsweep.features.live.follow import MAX_POINTS, Follow, LiveCurve, curve_plot, sparkline
-from qdsweep.records.metrics import COLUMNS
+from qdsweep.records.metrics_file import COLUMNS
 
 
 def metrics_row(iteration: int) -> str:

@@ -12,7 +12,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 
 from qdsweep.algorithms import make_algorithm
 from qdsweep.cli import main
-from qdsweep.config import episodes as policies
+from qdsweep.config import domain_keys as policies
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, Actor
 from qdsweep.domains.policies import Policy

@@ -9,7 +9,7 @@ import pytest
 from refusals import names_all
 from support import command
 
-from qdsweep.experiment.results import all_versions
+from qdsweep.experiment.outputs import all_versions
 
 
 def test_nothing_here_is_skipped_in_ci():

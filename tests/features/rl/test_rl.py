@@ -8,7 +8,7 @@ from refusals import names_all, refused
 
 from qdsweep.config import requirements
 from qdsweep.config.compose import compose
-from qdsweep.config.plugin import find_source
+from qdsweep.config.own_code import find_source
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_packages
 from qdsweep.planning.outlook import outlook

@@ -18,7 +18,7 @@ from qdsweep.analysis.page.gallery import films, last_frame
 from qdsweep.analysis.selection import read_tables
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
-from qdsweep.config.episodes import require_episodes
+from qdsweep.config.domain_keys import require_episodes
 from qdsweep.config.sweep import Rollouts, SweepFile
 from qdsweep.domains.lunar_lander import LunarLander
 from qdsweep.errors import BadInput

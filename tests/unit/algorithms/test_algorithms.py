@@ -10,7 +10,7 @@ from support import TINY
 
 from qdsweep.algorithms import make_algorithm
 from qdsweep.algorithms.ribs import internals
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.config.emitters import Ranker
 from qdsweep.config.experiment import Experiment

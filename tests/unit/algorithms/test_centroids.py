@@ -6,7 +6,7 @@ from refusals import names_all, refused
 
 from qdsweep.algorithms.ribs import archives
 from qdsweep.algorithms.ribs.archives import Centroids
-from qdsweep.config.archives import CVTArchive
+from qdsweep.config.archive_kinds import CVTArchive
 from qdsweep.versions import installed_versions
 
 ARCHIVE, CELLS, RANGES = CVTArchive(type="cvt", samples=500), 40, [(-1.0, 1.0), (0.0, 3.0)]

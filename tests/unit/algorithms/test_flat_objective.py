@@ -8,9 +8,9 @@ import pytest
 from composing import presets
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.emitters import ES_ARGUMENTS
+from qdsweep.config.families import Composition
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial

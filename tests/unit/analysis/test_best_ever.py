@@ -10,12 +10,12 @@ from results import read_json
 from support import TINY
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.sheet import read_sheet
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.experiment.run_log import Progress

@@ -13,7 +13,7 @@ from support import TINY
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
 from qdsweep.analysis.page.headline import headline
-from qdsweep.analysis.search import has_cells, table
+from qdsweep.analysis.search_progress import has_cells, table
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate

@@ -11,7 +11,7 @@ from inventing import BATCH, ITERATIONS, SEEDS, make_run, read_captions, write_p
 from refusals import names_all
 
 from qdsweep.analysis.curves import View, curve_lines, is_defined, page_views
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.page.interactive import _learning_curves
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import read_sheet

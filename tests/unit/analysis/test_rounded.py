@@ -14,18 +14,18 @@ from looks import data_of, runs_of, texts
 from plugins import CLOSE
 from support import REPO, TINY
 
-from qdsweep.analysis.figures.archives import run_pictures
+from qdsweep.analysis.figures.archive_pictures import run_pictures
 from qdsweep.analysis.figures.combinations import axis_of
 from qdsweep.analysis.figures.common_archive import ArchiveFamily, _title
 from qdsweep.analysis.figures.heatmap import narrowed
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import read_runs
-from qdsweep.analysis.tables.search import _value
-from qdsweep.config.base import value_text
+from qdsweep.analysis.tables.search_table import _value
+from qdsweep.config.model import value_text
 from qdsweep.features.compare.several import compare_sweeps
-from qdsweep.features.explore.data import index
-from qdsweep.features.explore.runs import ShownRun
+from qdsweep.features.explore.packed import index
+from qdsweep.features.explore.shown_runs import ShownRun
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.sweep.groups import group_labels
@@ -192,9 +192,9 @@ ROUNDED: dict[str, set[str]] = {
     "analysis/curves": {"telling"},
     "features/explore/data": {"index"},
     "features/explore/studio": {"Studio"},
-    "analysis/figures/archives": {"score_text"},
+    "analysis/figures/archive_pictures": {"score_text"},
     "analysis/figures/common_archive": {"coarsest"},
-    "analysis/figures/search": {"_draw_trace"},
+    "analysis/figures/search_figures": {"_draw_trace"},
     "analysis/figures/search_curves": {"_draw_ranks", "setting_curve"},
     "analysis/figures/style": {"short_numbers"},
     "analysis/figures/sweep_views": {"_draw_pair"},
@@ -202,15 +202,15 @@ ROUNDED: dict[str, set[str]] = {
     "features/live/follow": {"_ticks", "sparkline"},
     "analysis/page/gallery": {"_svg_size", "figure_picture"},
     "analysis/page/interactive": {"_color", "_pale", "_thin"},
-    "analysis/search": {"table"},
+    "analysis/search_progress": {"table"},
     "analysis/tables/comparisons": {"pair_cells"},
     "features/published/tables": {"_TEST_RULE", "_decimals"},
-    "analysis/tables/runs": {"thin_curve"},
-    "features/audit/audit": {"audit"},
-    "cli/runs": {"_check_run"},
+    "analysis/tables/run_table": {"thin_curve"},
+    "features/audit/audit": {"features/audit/audit"},
+    "cli/run_commands": {"_check_run"},
     "features/live/commands": {"_watch"},
     "features/rollouts/commands": {"_rollout"},
-    "config/episodes": {"_LABELS"},
+    "config/domain_keys": {"_LABELS"},
     "features/rl/settings": {"ApexDQN.idle"},
     "domains/experience": {"_check_actions", "read_record"},
     "domains/plugin": {"Findings.lines", "_check_jacobian", "_seen"},
@@ -233,7 +233,7 @@ ROUNDED: dict[str, set[str]] = {
     "planning/outlook": {"_first_batch"},
     "features/scale/study": {"_figure", "advise"},
     "search/levels": {"_rungs"},
-    "search/plan": {"_table"},
+    "search/search_plan": {"_table"},
     "sweep/drawn": {"DrawnSource.scaled", "_rounded"},
 }
 

@@ -9,7 +9,7 @@ from in_process import qdsweep
 from refusals import names_all
 from searching import SEEDS, grid, halving, population, run_of, searched, write_search
 
-from qdsweep.analysis.search import (
+from qdsweep.analysis.search_progress import (
     became,
     explained,
     leader,
@@ -19,8 +19,8 @@ from qdsweep.analysis.search import (
     search_line,
 )
 from qdsweep.analysis.sheet import as_markdown
-from qdsweep.analysis.tables.search import level_sheet, place_table, setting_sheet
-from qdsweep.analysis.tables.search import write_search as write_tables
+from qdsweep.analysis.tables.search_table import level_sheet, place_table, setting_sheet
+from qdsweep.analysis.tables.search_table import write_search as write_tables
 from qdsweep.config.search import Search
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.experiment.endings import write_ending

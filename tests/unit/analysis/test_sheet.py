@@ -18,7 +18,7 @@ from qdsweep.analysis.sheet import (
 )
 from qdsweep.analysis.statistics import band_text, mean_error_count
 from qdsweep.analysis.tables.over_tasks import write_over_tasks
-from qdsweep.config.base import value_text
+from qdsweep.config.model import value_text
 from qdsweep.text import TIMES, common_decimals, mean_and_error, plain, short, significant
 
 

@@ -17,17 +17,17 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.plots import plot
-from qdsweep.analysis.figures.search import (
+from qdsweep.analysis.figures.search_figures import (
     lineage,
     search_combinations,
     search_coordinates,
     search_tree,
 )
 from qdsweep.analysis.page.report import report
-from qdsweep.analysis.search import Searched, read_search
+from qdsweep.analysis.search_progress import Searched, read_search
 from qdsweep.analysis.tables.importance import write_importance
-from qdsweep.analysis.tables.search import place_table, setting_sheet
-from qdsweep.analysis.tables.search import write_search as write_tables
+from qdsweep.analysis.tables.search_table import place_table, setting_sheet
+from qdsweep.analysis.tables.search_table import write_search as write_tables
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.keys import PRESETS, key_paths

@@ -12,7 +12,7 @@ from support import REPO
 from qdsweep.algorithms.ribs.archives import ARCHIVE_TYPES
 from qdsweep.config import domain as domains
 from qdsweep.config import emitters
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.requirements import bibliography, check_cited
 from qdsweep.sweep.ids import run_id

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from qdsweep.config.base import typed, value_text
 from qdsweep.config.files import read_yaml
+from qdsweep.config.model import typed, value_text
 
 # fmt: off
 SCALARS = [

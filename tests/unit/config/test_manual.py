@@ -14,10 +14,10 @@ import yaml
 from composing import presets
 from support import REPO
 
-from qdsweep.config.base import Model
 from qdsweep.config.compose import compose
+from qdsweep.config.domain_keys import DomainConfig, PolicyDomain
 from qdsweep.config.emitters import EmitterKind
-from qdsweep.config.episodes import DomainConfig, PolicyDomain
+from qdsweep.config.model import Model
 from qdsweep.sweep.runs import table_of_runs
 
 

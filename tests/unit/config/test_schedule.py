@@ -2,7 +2,7 @@
 
 from composing import BASE
 
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.config.emitters import EvolutionStrategy, GradientOperator
 from qdsweep.config.keys import changeable, schedule_text

@@ -8,7 +8,7 @@ from refusals import refused
 from support import TINY
 
 from qdsweep.config.compose import compose
-from qdsweep.config.plugin import parameters, refuse_unknown
+from qdsweep.config.own_code import parameters, refuse_unknown
 from qdsweep.sweep.ids import run_id
 
 SOURCE = """

@@ -9,7 +9,7 @@ from pythons import VERSIONS, other_pythons
 from refusals import refused
 
 from qdsweep.config import source
-from qdsweep.config.plugin import load_class, needed_files
+from qdsweep.config.own_code import load_class, needed_files
 from qdsweep.config.source import code_hash, untyped_hash
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/golden_source.py.txt"

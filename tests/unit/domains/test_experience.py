@@ -9,7 +9,7 @@ from qdsweep.config.domain import Gymnasium
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 from qdsweep.domains.plugin import check_rows
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import EvaluationFailed, evaluate_safely
 from qdsweep.experiment.state import Pending
 

@@ -9,7 +9,7 @@ from short_episodes import CARTPOLE, PENDULUM, make, same
 from qdsweep.domains.base import Exploration
 from qdsweep.domains.plugin import check_rows
 from qdsweep.domains.policies import explore, make_actions, make_choice
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import EvaluationFailed, evaluate_safely
 
 DISCRETE = make_actions(gym.spaces.Discrete(3, start=5), "test")

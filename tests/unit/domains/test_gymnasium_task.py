@@ -12,7 +12,7 @@ from refusals import names_all, refused
 
 from qdsweep.domains import gymnasium_task, make_domain
 from qdsweep.domains.policies import split_layers
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import evaluate_safely
 
 

@@ -20,7 +20,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, merge, tally
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import evaluate_safely
 from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload

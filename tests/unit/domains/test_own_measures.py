@@ -14,7 +14,7 @@ from support import write_yaml
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
 from qdsweep.domains.plugin import check_rows
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import EvaluationFailed, evaluate_safely
 from qdsweep.planning.checks import require_own_code
 from qdsweep.runs.load import load

@@ -6,7 +6,7 @@ import pytest
 from domain_makers import GOOD, make
 from refusals import refused
 
-from qdsweep.config.plugin import source_hash
+from qdsweep.config.own_code import source_hash
 
 
 def test_plugin_gets_its_arguments_and_keeps_its_own_values(plugins):

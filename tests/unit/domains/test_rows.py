@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from domain_makers import CHEAP, PRESETS, preset
 
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import evaluate_safely
 
 # Rows in a batch of one, in another order, twice; a worker gets them in any memory layout.

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 
 
 def test_one_policy_for_all_episodes_travels_once() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from qdsweep.domains.base import Evaluation
-from qdsweep.engines.base import Answer, Batch, Failure, Outcome
+from qdsweep.engines.batch import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import (
     MAX_LOSSES,
     EvaluationFailed,

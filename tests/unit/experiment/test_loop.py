@@ -19,14 +19,14 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import outside
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import evaluation_seeds, no_seconds
 from qdsweep.experiment.stop import Stop
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.metrics import read_rows
+from qdsweep.records.metrics_file import read_rows
 from qdsweep.records.paths import RunDir
 
 

@@ -16,13 +16,13 @@ from refusals import names_all, refused
 from small_runs import experiment, fresh
 
 from qdsweep.cli import main
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.experiment import reload
 from qdsweep.experiment.attempt import Attempt, Inherited, Options
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import Pending, State, no_seconds
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.records.metrics import Metrics
+from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.sweep.ids import Identity
 

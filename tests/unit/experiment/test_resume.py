@@ -46,7 +46,7 @@ from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.metrics import agree
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.history import read_history
-from qdsweep.records.metrics import read_rows
+from qdsweep.records.metrics_file import read_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.runs.snapshot import snapshot
 

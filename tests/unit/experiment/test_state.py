@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_runs import experiment, fresh
 
 from qdsweep.domains.base import Evaluation, Record
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.experiment.state import (
     Pending,
     State,

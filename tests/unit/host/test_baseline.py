@@ -12,7 +12,7 @@ from support import TINY
 
 from qdsweep.config.compose import compose
 from qdsweep.domains.base import Evaluation
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import UnfitWorker
 from qdsweep.engines.worker import Evaluator, Order
 from qdsweep.host import machine

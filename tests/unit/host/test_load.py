@@ -10,7 +10,7 @@ from in_process import compute_sweep
 from support import TINY
 
 from qdsweep.analysis.sheet import read_sheet
-from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.analysis.tables.timing_table import write_timing
 from qdsweep.analysis.timing import busy_note, largest_load
 from qdsweep.host import machine
 

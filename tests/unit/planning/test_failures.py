@@ -4,7 +4,7 @@ from refusals import names_all
 
 from qdsweep.engines.failures import WorkerDied
 from qdsweep.experiment.endings import write_ending
-from qdsweep.planning.failures import summary
+from qdsweep.planning.failed_jobs import summary
 from qdsweep.records.paths import RunDir
 
 

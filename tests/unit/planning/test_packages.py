@@ -8,10 +8,10 @@ from in_process import checked_sweep, compute_run, qdsweep
 from refusals import names_all, refused
 from support import write_yaml
 
-from qdsweep.config.algorithm import Composition
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.domain import LinearProjection
+from qdsweep.config.families import Composition
 from qdsweep.config.requirements import check_installed
 from qdsweep.planning.checks import check_packages
 from qdsweep.records.paths import Results

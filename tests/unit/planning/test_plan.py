@@ -16,7 +16,7 @@ from refusals import names_all, refused
 from support import write_yaml
 
 from qdsweep import load
-from qdsweep.analysis.search import STATES
+from qdsweep.analysis.search_progress import STATES
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.source import file_hash

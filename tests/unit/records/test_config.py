@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from small_runs import experiment
 from support import write_yaml
 
-from qdsweep.config.base import same_value, typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import FORMER
 from qdsweep.config.files import read_preset, read_yaml, to_yaml
+from qdsweep.config.model import same_value, typed, value_text
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config, write_config, write_configs

@@ -12,7 +12,7 @@ from refusals import names_all, refused
 from results import forget_sums
 from support import TINY
 
-from qdsweep.analysis.search import summary_line
+from qdsweep.analysis.search_progress import summary_line
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import SweepFile
 from qdsweep.experiment.attempt import Attempt
@@ -21,7 +21,7 @@ from qdsweep.experiment.stop import Stop
 from qdsweep.features.live.follow import Follow
 from qdsweep.planning.outlook import confirm_line, outlook
 from qdsweep.planning.rows import confirming
-from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
+from qdsweep.records.metrics_file import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_confirm, write_plan
 from qdsweep.records.progress import read_standings

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdsweep.domains.base import Evaluation
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.experiment.state import Pending
-from qdsweep.records.metrics import COLUMNS, Metrics, read_rows
+from qdsweep.records.metrics_file import COLUMNS, Metrics, read_rows
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30))

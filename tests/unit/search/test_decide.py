@@ -13,11 +13,11 @@ from qdsweep.host.machine import has_avx2
 from qdsweep.metrics import BY_NAME
 from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.rows import plan_data, sweep_of
-from qdsweep.records.metrics import Metrics
+from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.results import read_config
-from qdsweep.records.search import marker_path, read_decision, read_sealed, seen_in
+from qdsweep.records.search_files import marker_path, read_decision, read_sealed, seen_in
 from qdsweep.records.status import LastStop, write_failure
 from qdsweep.search.decide import (
     chosen_at,
@@ -28,7 +28,7 @@ from qdsweep.search.decide import (
     score_at,
     take_place,
 )
-from qdsweep.search.plan import search_plan
+from qdsweep.search.search_plan import search_plan
 
 EXPERIMENT = {
     "domain": "lp_sphere",

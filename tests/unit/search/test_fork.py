@@ -19,7 +19,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
 from qdsweep.host.lock import Lock
-from qdsweep.records.metrics import read_lines
+from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
 from qdsweep.search.fork import fork

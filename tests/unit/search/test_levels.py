@@ -7,7 +7,7 @@ from refusals import refused
 from walk import walk
 
 from qdsweep.config.search import Halving, Search
-from qdsweep.records.search import Decision, Seen
+from qdsweep.records.search_files import Decision, Seen
 from qdsweep.search.levels import (
     cost,
     count_candidates,

@@ -7,7 +7,7 @@ from refusals import names_all, refused
 from qdsweep.config.keys import read_schedule
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
-from qdsweep.records.search import Seen
+from qdsweep.records.search_files import Seen
 from qdsweep.search.pbt import exploit, refuse_population, with_changes
 from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.sweep.runs import table_of_runs

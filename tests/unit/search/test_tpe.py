@@ -8,7 +8,7 @@ from pathlib import Path
 
 from refusals import refused
 
-from qdsweep.records.search import Level, Seen
+from qdsweep.records.search_files import Level, Seen
 from qdsweep.search.draws import random_row
 from qdsweep.search.tpe import Observation, asker, count_rows, for_model, propose_samples
 from qdsweep.sweep.drawn import DrawnSource

@@ -6,8 +6,8 @@ import pytest
 
 from qdsweep.config.compose import compose
 from qdsweep.sweep.runs import table_of_runs
+from qdsweep.warm.launcher import _kind
 from qdsweep.warm.server import prepare
-from qdsweep.warm.start import _kind
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import load_plugin
+from qdsweep.config.own_code import load_plugin
 from qdsweep.config.requirements import require_packages_of
 from qdsweep.errors import BadInput, raised
 

@@ -1,6 +1,6 @@
 """The interface between the loop and an algorithm: ask, tell, and the archive of results.
 
-A family of algorithms has a folder next to this file and a model in `qdsweep.config.algorithm`.
+A family of algorithms has a folder next to this file and a model in `qdsweep.config.families`.
 """
 
 from abc import ABC, abstractmethod

@@ -21,9 +21,9 @@ from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.algorithms.base import Algorithm, Candidates
 from qdsweep.algorithms.changes import Changes
 from qdsweep.algorithms.own import part_of, takes_fields
-from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.families import Composition
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation, evaluated

@@ -8,7 +8,7 @@ from qdsweep.algorithms.base import Fields
 from qdsweep.config.emitters import EmitterKind, PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import to_yaml
-from qdsweep.config.plugin import load_plugin
+from qdsweep.config.own_code import load_plugin
 from qdsweep.domains.base import Domain, copied
 from qdsweep.errors import BadInput, raised
 from qdsweep.text import nearest

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.legend import Called, group_names, sweep_marks
-from qdsweep.analysis.search import Searched, read_search
+from qdsweep.analysis.search_progress import Searched, read_search
 from qdsweep.analysis.selection import SweepTables, arrange, read_tables
 from qdsweep.files import read_csv
 from qdsweep.records.paths import RunDir, SweepDir

@@ -25,7 +25,7 @@ STAGES = (
         "search",
         "Collect the results and decisions of a search.",
         "results of the search {wildcards.sweep}",
-        "analysis.tables.search:write_search",
+        "analysis.tables.search_table:write_search",
         {
             **dict.fromkeys(("search.json", "search.csv")),
             **table_outputs("tables/search_settings", "settings of the search"),
@@ -62,7 +62,7 @@ STAGES = (
         "corrected",
         "Tabulate the corrected archives of a sweep.",
         "corrected archives of the sweep {wildcards.sweep}",
-        "analysis.tables.corrected:write_corrected",
+        "analysis.tables.corrected_scores:write_corrected",
         table_outputs("tables/corrected", "corrected archives"),
         rule="corrected_table",
         key="reevaluate",

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from qdsweep.cli import elites, merge, runs, stages, studies, sweeps
+from qdsweep.cli import elites, merge_commands, run_commands, stage_commands, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.cli.next_step import next_step
 from qdsweep.errors import QdsweepError, StorageError
@@ -123,13 +123,13 @@ examples. `snakemake --cores all` and `qdsweep sweep FILE` each start a whole sw
     add, commands = adder(parser)
     for add_commands in (
         studies.add_commands,
-        runs.add_commands,
-        runs.add_search_commands,
+        run_commands.add_commands,
+        run_commands.add_search_commands,
         sweeps.add_commands,
         sweeps.add_plan_commands,
-        merge.add_commands,
+        merge_commands.add_commands,
         elites.add_commands,
-        stages.add_commands,
+        stage_commands.add_commands,
         *(feature.add_commands for feature in modules("commands")),
     ):
         add_commands(add)

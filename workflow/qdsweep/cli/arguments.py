@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.config.base import typed
+from qdsweep.config.model import typed
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 from qdsweep.text import cut

@@ -9,7 +9,7 @@ from qdsweep.config.files import read_yaml
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, read_plan
-from qdsweep.records.search import places_left
+from qdsweep.records.search_files import places_left
 from qdsweep.text import plural
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def has_new_config(sweep: SweepDir) -> bool:
 
 
 def _states(sweep: SweepDir, plan: Plan) -> "list[Standing]":
-    from qdsweep.analysis.search import read_search, read_states
+    from qdsweep.analysis.search_progress import read_search, read_states
 
     return read_states(sweep, plan, read_search(sweep, plan))
 

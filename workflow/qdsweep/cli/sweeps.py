@@ -158,7 +158,7 @@ def print_status(arguments: argparse.Namespace) -> int:
     """Prints the state of every run, and returns the exit code."""
     from rich.console import Console
 
-    from qdsweep.analysis.search import (
+    from qdsweep.analysis.search_progress import (
         failures,
         has_cells,
         levels_so_far,

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from qdsweep.config.base import Model
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
 from qdsweep.config.keys import Path
+from qdsweep.config.model import Model
 from qdsweep.errors import BadInput
 
 # Engine -> the library that it needs, which is a separate extra.

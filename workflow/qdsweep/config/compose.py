@@ -11,13 +11,12 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from qdsweep.config.algorithm import AlgorithmSettings, PluginAlgorithm, PluginScheduler
-from qdsweep.config.archives import PluginArchive
-from qdsweep.config.base import Model
+from qdsweep.config.archive_kinds import PluginArchive
 from qdsweep.config.domain import DomainSettings
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
+from qdsweep.config.families import AlgorithmSettings, PluginAlgorithm, PluginScheduler
 from qdsweep.config.files import read_preset, require_text
 from qdsweep.config.keys import (
     PRESETS,
@@ -30,7 +29,8 @@ from qdsweep.config.keys import (
     resolve,
     with_alias,
 )
-from qdsweep.config.plugin import parameters
+from qdsweep.config.model import Model
+from qdsweep.config.own_code import parameters
 from qdsweep.errors import BadInput
 from qdsweep.text import quoted
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
-from qdsweep.config.base import TARGET, Model, tagged
-from qdsweep.config.episodes import MLP, DomainConfig, Linear, Measure, PolicyDomain
+from qdsweep.config.domain_keys import MLP, DomainConfig, Linear, Measure, PolicyDomain
+from qdsweep.config.model import TARGET, Model, tagged
 from qdsweep.features import modules
 from qdsweep.versions import requirements
 
@@ -339,7 +339,7 @@ else:
             Annotated[Arm, Tag("arm")],
             Annotated[LunarLander, Tag("lunar_lander")],
             Annotated[Gymnasium, Tag("gymnasium")],
-            *(tagged(model) for feature in modules("domain") for model in feature.DOMAINS),
+            *(tagged(model) for feature in modules("domains") for model in feature.DOMAINS),
             Annotated[Plugin, Tag("module:Class")],
         ],
         Discriminator(_tag),

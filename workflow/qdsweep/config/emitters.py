@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
-from qdsweep.config.base import NOW, RESTART, TARGET, FromZero, Interval, Model, own_or_type
+from qdsweep.config.model import NOW, RESTART, TARGET, FromZero, Interval, Model, own_or_type
 from qdsweep.config.refused import EMITTERS
 from qdsweep.text import nearest
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from qdsweep.config.algorithm import AlgorithmSettings
-from qdsweep.config.base import NOW, Model, value_text
 from qdsweep.config.domain import DomainSettings
+from qdsweep.config.families import AlgorithmSettings
 from qdsweep.config.keys import Schedule
+from qdsweep.config.model import NOW, Model, value_text
 from qdsweep.config.own_metric import OwnMetricSettings, own_metrics
 from qdsweep.errors import BadInput
 

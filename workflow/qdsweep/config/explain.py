@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from qdsweep.config.base import TARGET
 from qdsweep.config.keys import Path, aliases_in, dotted, key_paths, with_alias
+from qdsweep.config.model import TARGET
 from qdsweep.config.refused import ALGORITHMS, EMITTERS
 from qdsweep.errors import BadInput
 from qdsweep.text import nearest, quoted

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from qdsweep.config.archives import ArchiveSettings, GridArchive
-from qdsweep.config.base import Model
+from qdsweep.config.archive_kinds import ArchiveSettings, GridArchive
+from qdsweep.config.model import Model
 
 Units = Annotated[int, Field(ge=1)]
 

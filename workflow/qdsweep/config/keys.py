@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, Field
 
-from qdsweep.config.algorithm import AlgorithmSettings
-from qdsweep.config.base import Model, typed, value_text
 from qdsweep.config.domain import DomainSettings
-from qdsweep.config.plugin import parameters
+from qdsweep.config.families import AlgorithmSettings
+from qdsweep.config.model import Model, typed, value_text
+from qdsweep.config.own_code import parameters
 from qdsweep.errors import BadInput
 from qdsweep.text import nearest
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from qdsweep.config.algorithm import Composition
-from qdsweep.config.archives import CVTArchive, DensityArchive, DiscountArchive, PluginArchive
+from qdsweep.config.archive_kinds import CVTArchive, DensityArchive, DiscountArchive, PluginArchive
 from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.families import Composition
 from qdsweep.host.machine import grants_all, require_memory
 
 _NUMBER = 8  # a float64 [bytes]

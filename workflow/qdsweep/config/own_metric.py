@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from qdsweep.config.base import TARGET, Model
+from qdsweep.config.model import TARGET, Model
 from qdsweep.metrics import Metric
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import HOME, PRESET_FOLDER
-from qdsweep.config.plugin import find_source
+from qdsweep.config.own_code import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
 from qdsweep.text import nearest

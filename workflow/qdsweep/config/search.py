@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from qdsweep.config.base import Model
+from qdsweep.config.model import Model
 
 Sampling = Literal["random", "sobol", "halton", "lhs", "tpe"]
 # At smaller shares, small batches are ahead early and lose later (measured in docs/searches.md).

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from qdsweep.config.base import Interval, Model
 from qdsweep.config.keys import column_of
+from qdsweep.config.model import Interval, Model
 from qdsweep.config.search import Search
 from qdsweep.errors import BadInput
 from qdsweep.metrics import RANK

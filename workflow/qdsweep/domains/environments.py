@@ -13,7 +13,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from qdsweep.config.domain import Wrapper
-from qdsweep.config.plugin import load_class
+from qdsweep.config.own_code import load_class
 from qdsweep.config.requirements import remedy, require_package
 from qdsweep.domains.base import copied
 from qdsweep.errors import BadInput

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.config.episodes import Measure
-from qdsweep.config.plugin import load_function
+from qdsweep.config.domain_keys import Measure
+from qdsweep.config.own_code import load_function
 from qdsweep.domains.base import Episode, Evaluation, Floats, Seeds, copied
 from qdsweep.errors import BadInput
 

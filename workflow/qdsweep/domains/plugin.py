@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qdsweep.config.compose import read_domain
 from qdsweep.config.domain import Plugin
-from qdsweep.config.plugin import load_class
+from qdsweep.config.own_code import load_class
 from qdsweep.domains.base import (
     Domain,
     Evaluation,

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from qdsweep.config import episodes as config
+from qdsweep.config import domain_keys as config
 from qdsweep.domains.base import Actor, Exploration, Floats
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.config.domain import Gymnasium
-from qdsweep.config.episodes import Measure
+from qdsweep.config.domain_keys import Measure
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.environments import find_spec, make_env

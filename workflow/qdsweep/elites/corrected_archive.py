@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.algorithms.base import Arrays
-from qdsweep.config.archives import GEOMETRY
+from qdsweep.config.archive_kinds import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.files import atomic, read_arrays, write_json, write_text
 from qdsweep.metrics import NORM_QD_SCORE

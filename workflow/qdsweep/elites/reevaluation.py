@@ -24,7 +24,7 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Batch, Engine
+from qdsweep.engines.batch import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
 from qdsweep.experiment.stop import Interrupted, Stop

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
     from qdsweep.domains.base import Domain
     from qdsweep.engines.allocation import Helpers
-    from qdsweep.engines.base import Engine
+    from qdsweep.engines.batch import Engine
 
 # Engine -> the function that makes its executor. Its module is only imported for its engine,
 # because most of them need a library that other engines do not need.

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from qdsweep.domains import import_libraries
-from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.batch import Answer, Batch
 from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
 from qdsweep.engines.worker import Evaluator, Order
 from qdsweep.host.process import die_with_parent, ending

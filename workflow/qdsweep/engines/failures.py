@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qdsweep.domains.base import Domain, Evaluation, Floats, copied, evaluated, real_numbers
 from qdsweep.domains.experience import find_fault, read_record
-from qdsweep.engines.base import Batch, Failure, Outcome
+from qdsweep.engines.batch import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError, raised
 
 # A part that has lost this many workers (out of memory, a crash in C) ends the run. So does a

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from qdsweep.domains.base import Domain
-from qdsweep.engines.base import Answer, Batch, Failure, Outcome, cut_rows, nothing
+from qdsweep.engines.batch import Answer, Batch, Failure, Outcome, cut_rows, nothing
 from qdsweep.engines.failures import (
     MAX_LOSSES,
     EvaluationFailed,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from qdsweep.config.domain import DomainSettings as DomainConfig
 from qdsweep.domains import make_domain
-from qdsweep.engines.base import Answer, Batch, Failure, Outcome
+from qdsweep.engines.batch import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_baseline, settings

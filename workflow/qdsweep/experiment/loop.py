@@ -19,7 +19,7 @@ from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation, copied
 from qdsweep.domains.normalizer import merge
-from qdsweep.engines.base import Batch, Engine, is_repeated
+from qdsweep.engines.batch import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.state import Pending, State, added, evaluation_seeds, reached

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.own_code import load_function
 from qdsweep.config.own_metric import own_metrics
-from qdsweep.config.plugin import load_function
 from qdsweep.domains.base import Evaluation, copied
 from qdsweep.experiment.state import State
 from qdsweep.records.sources import code_of_metrics, sources_of

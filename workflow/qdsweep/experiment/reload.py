@@ -25,17 +25,17 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from qdsweep.config.algorithm import AlgorithmSettings
+from qdsweep.config.families import AlgorithmSettings
 from qdsweep.config.family import Family
 from qdsweep.config.keys import models_in
-from qdsweep.config.plugin import plugin_folders
+from qdsweep.config.own_code import plugin_folders
 from qdsweep.errors import BadInput
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.state import Current, State, no_seconds
 from qdsweep.features import modules
 from qdsweep.files import atomic
 from qdsweep.host.key import is_kept_alone, key_file, own_digest
-from qdsweep.records.metrics import begins_with, read_lines
+from qdsweep.records.metrics_file import begins_with, read_lines
 from qdsweep.records.paths import StateDir
 from qdsweep.records.reload_head import (
     FORMAT,
@@ -76,10 +76,10 @@ _NAMES = {
     "sortedcontainers.sortedlist": {"SortedList"},
     "qdsweep.algorithms.ribs.internals": {"restore_store"},
     "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
-    "qdsweep.engines.base": {"Batch", "_repeated"},
+    "qdsweep.engines.batch": {"Batch", "_repeated"},
     "qdsweep.experiment.reload": {"read_settings"},
     # In reload files of earlier releases, an algorithm's settings are models of these classes.
-    "qdsweep.config.archives": {
+    "qdsweep.config.archive_kinds": {
         *("CVTArchive", "DNSArchive", "GridArchive", "ProximityArchive"),
         "SlidingBoundariesArchive",
     },
@@ -104,8 +104,8 @@ _MOVED = {
     "qdsweep.algorithms.ribs.emitters": "qdsweep.algorithms.ribs.algorithm",
     "qdsweep.algorithms.ribs.own_archive": "qdsweep.algorithms.ribs.archives",
     "qdsweep.algorithms.ribs.result_archive": "qdsweep.algorithms.ribs.archives",
-    "qdsweep.config.domain:Atari": "qdsweep.config.atari:Atari",
-    "qdsweep.config.domain:Convolutional": "qdsweep.config.atari:Convolutional",
+    "qdsweep.config.archives": "qdsweep.config.archive_kinds",
+    "qdsweep.engines.base": "qdsweep.engines.batch",
     "qdsweep.experiment.reload:_restore_store": "qdsweep.algorithms.ribs.internals:restore_store",
     **{former: now for feature in _FEATURES for former, now in feature.MOVED.items()},
 }

@@ -18,27 +18,27 @@ from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.memory import require_memory_of
-from qdsweep.config.plugin import find_source
+from qdsweep.config.own_code import find_source
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.domains.plugin import refuse_fields
 from qdsweep.engines import make_engine
 from qdsweep.engines.allocation import Helpers
-from qdsweep.engines.base import Engine
+from qdsweep.engines.batch import Engine
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.endings import explain_kill
-from qdsweep.experiment.history import Insertions
 from qdsweep.experiment.loop import run_loop, timed
-from qdsweep.experiment.own_metrics import OwnMetrics
-from qdsweep.experiment.results import (
+from qdsweep.experiment.outputs import (
     all_versions,
     describe_archive,
     describe_domain,
     write_results,
 )
+from qdsweep.experiment.own_metrics import OwnMetrics
+from qdsweep.experiment.recorded_changes import Insertions
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.saver import Saver
 from qdsweep.experiment.state import State, measure
@@ -47,7 +47,7 @@ from qdsweep.host.clock import AWAKE
 from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load, processor, require_baseline
 from qdsweep.host.process import image
-from qdsweep.records.metrics import Metrics
+from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.results import Summary, write_config
 from qdsweep.records.status import StatusFile, read_status, write_status

@@ -9,7 +9,7 @@ from typing import Any
 from qdsweep.host.clock import AWAKE
 from qdsweep.metrics import COMPILE, DRAWN, drawn_of, measures
 from qdsweep.ornaments import ornament
-from qdsweep.records.metrics import read_lines, unit_column
+from qdsweep.records.metrics_file import read_lines, unit_column
 from qdsweep.text import duration
 
 log = logging.getLogger("qdsweep")

@@ -10,12 +10,12 @@ from typing import Any
 from qdsweep.domains.base import Domain
 from qdsweep.experiment import reload
 from qdsweep.experiment.attempt import Attempt
-from qdsweep.experiment.history import Insertions
-from qdsweep.experiment.results import describe_domain
+from qdsweep.experiment.outputs import describe_domain
+from qdsweep.experiment.recorded_changes import Insertions
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
 from qdsweep.host.clock import AWAKE
-from qdsweep.records.metrics import Metrics
+from qdsweep.records.metrics_file import Metrics
 
 log = logging.getLogger("qdsweep")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Algorithm, Cells
 from qdsweep.domains.base import Evaluation, Floats, Record, Seeds
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.metrics import PHASES
 
 

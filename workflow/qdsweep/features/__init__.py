@@ -1,7 +1,7 @@
 """Optional features, a folder each. The core imports none, and finds them by names of files.
 
 - `settings.py`: `FAMILIES`, models of algorithms; `PICKLED` and `MOVED`, for reload files.
-- `domain.py`: `DOMAINS`, models of domains.
+- `domains.py`: `DOMAINS`, models of domains.
 - `commands.py`: `add_commands(add)`, commands of `qdsweep`.
 - `stages.py`: `STAGES`, stages after the runs.
 - `tables.py`: `write_tables(sweep_dir)`, called after the tables of `aggregate`.

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.episodes import require_episodes
+from qdsweep.config.domain_keys import require_episodes
 from qdsweep.config.experiment import Experiment, refuse_idle
 from qdsweep.config.explain import naming_file
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
+from qdsweep.config.own_code import refuse_unknown, require_source
 from qdsweep.config.own_metric import own_metrics
-from qdsweep.config.plugin import refuse_unknown, require_source
 from qdsweep.config.requirements import check_cited, require_packages, require_packages_of
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import METRICS, Metric
 from qdsweep.planning.outlook import unfinished
-from qdsweep.records.metrics import refuse_taken
+from qdsweep.records.metrics_file import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.status import read_status
 from qdsweep.sweep.groups import Groups, group_columns, group_labels, label_columns

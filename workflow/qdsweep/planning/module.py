@@ -22,7 +22,7 @@ from snakemake_interface_executor_plugins.settings import SharedFSUsage
 from qdsweep.config.files import HOME, find_config, read_yaml
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning import internals
-from qdsweep.planning.failures import report_failures, stop_useless_attempts
+from qdsweep.planning.failed_jobs import report_failures, stop_useless_attempts
 from qdsweep.planning.request import Given
 from qdsweep.planning.slurm_jobs import REQUESTED
 from qdsweep.records.paths import Results, RunDir, SweepDir

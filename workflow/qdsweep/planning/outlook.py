@@ -14,7 +14,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import FORMER
 from qdsweep.config.files import shown
-from qdsweep.config.plugin import read_source
+from qdsweep.config.own_code import read_source
 from qdsweep.config.sweep import Confirm
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import describe, read_owner

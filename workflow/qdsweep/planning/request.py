@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from qdsweep.config.base import typed
 from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.explain import explain, naming_file
 from qdsweep.config.files import read_text_value, read_yaml, require_text, shown
 from qdsweep.config.keys import Path
+from qdsweep.config.model import typed
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.sweep.grammar import recover

@@ -15,11 +15,11 @@ from qdsweep.features import member, require_feature
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
-from qdsweep.records.search import read_search_rows
+from qdsweep.records.search_files import read_search_rows
 from qdsweep.records.sources import finder, sources_of
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
-from qdsweep.search.plan import SearchPlan
+from qdsweep.search.search_plan import SearchPlan
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.runs import Sweep, table_of_runs

@@ -28,7 +28,7 @@ from qdsweep.planning.slurm_jobs import REQUESTED, memory_mb, slurm_request
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
-from qdsweep.records.search import Level, places_left, read_search_rows
+from qdsweep.records.search_files import Level, places_left, read_search_rows
 from qdsweep.records.status import (
     Status,
     fingerprint_of,
@@ -39,7 +39,7 @@ from qdsweep.records.status import (
 )
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.levels import count_finalists
-from qdsweep.search.plan import SearchPlan, search_outlook, search_plan, spoiled
+from qdsweep.search.search_plan import SearchPlan, search_outlook, search_plan, spoiled
 from qdsweep.text import listed, plural
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.config.archives import GEOMETRY
+from qdsweep.config.archive_kinds import GEOMETRY
 
 ROWS = ("solution", "objective", "measures")
 # The field with the evaluation seed of each elite.

@@ -11,7 +11,7 @@ from qdsweep.host.lock import held
 from qdsweep.records.aside import abandoned_in
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
-from qdsweep.records.search import chosen_runs
+from qdsweep.records.search_files import chosen_runs
 from qdsweep.sweep.ids import is_imported
 from qdsweep.text import nearest
 

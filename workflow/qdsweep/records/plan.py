@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, NotRequired, TypeVar
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from qdsweep.config.base import Model, value_text
 from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.model import Model, value_text
 from qdsweep.config.own_metric import OwnMetric
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
@@ -25,7 +25,7 @@ from qdsweep.files import damaged, read_json, write_json, write_text
 from qdsweep.metrics import RANK, Metric, measures
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.results import write_configs
-from qdsweep.records.search import Level, levels_of, read_search_rows
+from qdsweep.records.search_files import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sums import read_checked, require_as_written, sums_of
 from qdsweep.sweep.groups import brief_names, group_columns, group_labels

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import FORMER
-from qdsweep.config.plugin import (
+from qdsweep.config.own_code import (
     find_source,
     needed_files,
     read_source,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from qdsweep.config.plugin import load_function
+from qdsweep.config.own_code import load_function
 from qdsweep.experiment.own_metrics import ReadOnly, finite_value, of_column
 from qdsweep.metrics import Metric
 from qdsweep.runs.load import Run

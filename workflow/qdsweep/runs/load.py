@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qdsweep.config.archives import ARCHIVES, FIXED
+from qdsweep.config.archive_kinds import ARCHIVES, FIXED
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
-from qdsweep.engines.base import Batch, Failure
+from qdsweep.engines.batch import Batch, Failure
 from qdsweep.engines.failures import EvaluationFailed, WorkerLost, evaluate_safely
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
 from qdsweep.records.archive import field_names
-from qdsweep.records.metrics import read_metrics
+from qdsweep.records.metrics_file import read_metrics
 from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config, read_summary

@@ -34,7 +34,7 @@ from qdsweep.metrics import agree
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.aside import put_back
 from qdsweep.records.history import HistoryFile, checksum_of, until
-from qdsweep.records.metrics import read_lines
+from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import code_of_run, identity_in

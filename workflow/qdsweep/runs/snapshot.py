@@ -7,8 +7,8 @@ from qdsweep.algorithms import import_plugins
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.experiment import reload
-from qdsweep.experiment.results import all_versions, write_results
-from qdsweep.records.metrics import copy_rows
+from qdsweep.experiment.outputs import all_versions, write_results
+from qdsweep.records.metrics_file import copy_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import Summary
 from qdsweep.records.status import read_status

@@ -10,17 +10,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from qdsweep.config.base import typed
 from qdsweep.config.experiment import refuse_idle
+from qdsweep.config.model import typed
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import read_json_if_whole
 from qdsweep.host.machine import apply_baseline, has_avx2
 from qdsweep.metrics import Metric
-from qdsweep.records.metrics import read_lines, unit_column
+from qdsweep.records.metrics_file import read_lines, unit_column
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import write_configs
-from qdsweep.records.search import (
+from qdsweep.records.search_files import (
     Chosen,
     Decision,
     Level,
@@ -34,7 +34,7 @@ from qdsweep.records.sources import code_of_metrics, finder, measured_otherwise,
 from qdsweep.records.status import read_attempts, read_failure
 from qdsweep.search.levels import promote
 from qdsweep.search.pbt import decide_generation
-from qdsweep.search.plan import SEED_COLUMN, compose_candidate
+from qdsweep.search.search_plan import SEED_COLUMN, compose_candidate
 from qdsweep.search.tpe import SeenLevels, WrittenRow, asker, for_model, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 

@@ -4,7 +4,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import link
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.records.history import HistoryFile, until
-from qdsweep.records.metrics import copy_rows, read_rows
+from qdsweep.records.metrics_file import copy_rows, read_rows
 from qdsweep.records.paths import RunDir
 
 

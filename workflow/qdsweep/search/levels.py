@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from qdsweep.config.search import Halving, Search
 from qdsweep.errors import BadInput
-from qdsweep.records.search import Decision, Level, Seen, ordinal
+from qdsweep.records.search_files import Decision, Level, Seen, ordinal
 from qdsweep.text import plural
 
 GO_ON = ("promoted", "exploited")

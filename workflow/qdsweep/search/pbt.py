@@ -8,17 +8,17 @@ matter. Every draw has its own stream, from the search's seed, generation, place
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdsweep.config.base import typed
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.keys import refuse_fixed_names, schedule_text, unchanging
+from qdsweep.config.model import typed
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config, write_configs
-from qdsweep.records.search import Chosen, Decision, Level, Seen, ordinal, seen_in
+from qdsweep.records.search_files import Chosen, Decision, Level, Seen, ordinal, seen_in
 from qdsweep.records.sources import find_run, form_in, require_own
 from qdsweep.search.draws import uniform
 from qdsweep.search.levels import ranked

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from qdsweep.config.base import typed, value_text
+from qdsweep.config.model import typed, value_text
 from qdsweep.errors import BadInput
-from qdsweep.records.search import Level, Seen
+from qdsweep.records.search_files import Level, Seen
 from qdsweep.search.draws import random_row
 from qdsweep.sweep.drawn import SAMPLE, DrawnSource
 from qdsweep.sweep.grammar import drawn_in

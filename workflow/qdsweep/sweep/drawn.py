@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple, NoReturn
 
-from qdsweep.config.base import typed, value_text
+from qdsweep.config.model import typed, value_text
 from qdsweep.errors import BadInput
 
 _GAP = re.compile(r"(?:[ \t\n]|\\\n|#[^\n]*)*")

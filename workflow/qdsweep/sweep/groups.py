@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from qdsweep.config.base import same_value, value_text
 from qdsweep.config.experiment import BUDGET_NAMES
+from qdsweep.config.model import same_value, value_text
 from qdsweep.errors import BadInput
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.text import nearest

@@ -5,10 +5,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from qdsweep.config.algorithm import Composition
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import MODEL_VERSION, Experiment
-from qdsweep.config.plugin import source_hash
+from qdsweep.config.families import Composition
+from qdsweep.config.own_code import source_hash
 from qdsweep.errors import BadInput
 
 IMPORTED_PREFIX = "imported-"

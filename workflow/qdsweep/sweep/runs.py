@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from qdsweep.config.base import same_value, typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import SEEDS, Experiment
 from qdsweep.config.keys import column_of, dotted, key_paths, resolve
+from qdsweep.config.model import same_value, typed, value_text
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory

@@ -9,9 +9,9 @@ from looks import data_of, runs_of, seen, set_look
 from refusals import refused
 from support import TINY
 
+from qdsweep.analysis.figures.archive_pictures import heatmaps, overview
 from qdsweep.analysis.figures.archive_profile import archive_profiles
-from qdsweep.analysis.figures.archives import heatmaps, overview
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.legend import place_mark

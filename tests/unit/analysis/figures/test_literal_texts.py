@@ -10,8 +10,8 @@ import pytest
 from in_process import compute_sweep, report_sweep
 from looks import data_of
 
-from qdsweep.analysis.figures.archives import heatmaps, run_figure
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.archive_pictures import heatmaps, run_figure
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.page.methods import methods

@@ -10,7 +10,7 @@ from in_process import compute_sweep
 from looks import data_of, runs_of, set_look, texts
 from support import TINY
 
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.legend import COLORS, NEUTRAL, Mark, group_names, sweep_marks
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.tables.aggregate import aggregate

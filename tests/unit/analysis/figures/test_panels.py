@@ -5,9 +5,9 @@ import json
 from looks import data_of, set_look
 from matplotlib.legend import Legend
 
+from qdsweep.analysis.figures.archive_pictures import overview
 from qdsweep.analysis.figures.archive_profile import archive_profiles
-from qdsweep.analysis.figures.archives import overview
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.interactive import interactive_figures
 

@@ -30,7 +30,7 @@ def test_the_median_run_is_that_of_the_median_score(main):
 
 def test_what_does_not_compare_stands_apart(invented, monkeypatch, snapshot):
     """Groups are omitted by scale, not by rank."""
-    monkeypatch.setattr("qdsweep.analysis.figures.curves.MAX_PANELS", 4)
+    monkeypatch.setattr("qdsweep.analysis.figures.learning_curves.MAX_PANELS", 4)
     names = ("wide", "cvt", "sliding", "proximity", "line", "cube")
     rows = [({"algorithm": name}, invented.ids[name, 1], 40, None) for name in names]
     sweep = write_plan(invented.results, "kinds", ["algorithm"], rows)

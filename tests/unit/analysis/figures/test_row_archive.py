@@ -17,8 +17,8 @@ from refusals import names_all
 from results import forget_sums
 from support import TINY
 
+from qdsweep.analysis.figures.archive_pictures import heatmaps, run_figure, run_pictures
 from qdsweep.analysis.figures.archive_profile import archive_profiles, objectives_of, reported_run
-from qdsweep.analysis.figures.archives import heatmaps, run_figure, run_pictures
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.report import thumbnails

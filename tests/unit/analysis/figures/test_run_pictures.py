@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.figures.archives import run_pictures
+from qdsweep.analysis.figures.archive_pictures import run_pictures
 from qdsweep.config.sweep import Figures
 from qdsweep.runs.load import load
 

@@ -10,7 +10,6 @@ from searching import computed, grid, halving, population, reached, searched, wr
 
 from qdsweep.analysis.figures.combinations import axis_of, nice_numbers
 from qdsweep.analysis.figures.figure import Drawn, Omitted
-from qdsweep.analysis.figures.search import search_figures
 from qdsweep.analysis.figures.search_curves import (
     at_the_end,
     bests,
@@ -19,6 +18,7 @@ from qdsweep.analysis.figures.search_curves import (
     steps,
     warnings,
 )
+from qdsweep.analysis.figures.search_figures import search_figures
 
 
 def figures(search, runs_dir):

@@ -9,8 +9,8 @@ from given import changed_plan
 from inventing import SEEDS, make_run, write_plan
 from looks import data_of
 
-from qdsweep.analysis.figures.archives import heatmaps, overview
-from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.archive_pictures import heatmaps, overview
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures

@@ -8,8 +8,8 @@ from looks import data_of
 from support import TINY
 
 from qdsweep.analysis.figures.combinations import axis_of, combinations
-from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.figure import Omitted
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.text import TIMES

@@ -6,7 +6,7 @@ from searching import grid, halving, population, searched
 
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import run_sheet
-from qdsweep.analysis.tables.search import place_table
+from qdsweep.analysis.tables.search_table import place_table
 from qdsweep.text import plural
 
 HIGH, NEAR = [3.0, 3.1, 3.2, 3.3, 3.1], [3.0, 3.05, 3.2, 3.25, 3.1]

@@ -15,9 +15,9 @@ from qdsweep.analysis.legend import Called
 from qdsweep.analysis.page.descriptions import bibtex, cited, plain_citations
 from qdsweep.analysis.page.interactive import _of_settings
 from qdsweep.analysis.page.report import sections, sheets
-from qdsweep.analysis.page.search import how_searched, overestimation_text, search_section
+from qdsweep.analysis.page.search_section import how_searched, overestimation_text, search_section
 from qdsweep.analysis.selection import arrange
-from qdsweep.analysis.tables.search import write_search as write_tables
+from qdsweep.analysis.tables.search_table import write_search as write_tables
 from qdsweep.config.requirements import bibliography
 from qdsweep.config.search import Search
 from qdsweep.records.paths import SweepDir

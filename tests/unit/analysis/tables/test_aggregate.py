@@ -12,7 +12,7 @@ from refusals import refused
 
 from qdsweep.analysis.selection import domain_name
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.runs import POINTS, Curve, common_grid
+from qdsweep.analysis.tables.run_table import POINTS, Curve, common_grid
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
 

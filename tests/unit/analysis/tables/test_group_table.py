@@ -11,7 +11,7 @@ from scipy import stats
 
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.groups import first_batch_note, first_policies, unequal_budgets
+from qdsweep.analysis.tables.group_table import first_batch_note, first_policies, unequal_budgets
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
 

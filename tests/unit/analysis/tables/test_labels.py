@@ -19,8 +19,8 @@ from qdsweep.analysis.page.methods import confirmation, correction
 from qdsweep.analysis.page.report import commands
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.confirmed import write_confirmed
-from qdsweep.analysis.tables.corrected import write_corrected
-from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.analysis.tables.corrected_scores import write_corrected
+from qdsweep.analysis.tables.timing_table import write_timing
 from qdsweep.config.sweep import Figures
 from qdsweep.features.published.tables import write_tables
 from qdsweep.metrics import RANK

@@ -12,7 +12,7 @@ from results import forget_sums, read_json
 from support import TINY
 
 from qdsweep.metrics import BY_NAME
-from qdsweep.records.metrics import read_metrics
+from qdsweep.records.metrics_file import read_metrics
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.search.decide import score_at

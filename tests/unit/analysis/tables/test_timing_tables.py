@@ -12,7 +12,7 @@ from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.analysis.tables.timing_table import write_timing
 from qdsweep.analysis.timing import group_times, run_times
 from qdsweep.metrics import PHASES, SECONDS
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from qdsweep.algorithms.base import Algorithm, archive_fields
 from qdsweep.algorithms.own import call_own, what_is_given
-from qdsweep.config.algorithm import PluginAlgorithm
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.families import PluginAlgorithm
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput, raised
 

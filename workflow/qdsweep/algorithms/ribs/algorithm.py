@@ -18,9 +18,9 @@ from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
 from qdsweep.algorithms.ribs.single import SingleScheduler
 from qdsweep.config import emitters as config
-from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler, equal_shares
 from qdsweep.config.emitters import EmitterKind
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.families import Bandit, Composition, PluginScheduler, equal_shares
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
 from qdsweep.records.archive import SEED

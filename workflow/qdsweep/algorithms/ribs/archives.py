@@ -31,8 +31,8 @@ from ribs.archives import (
 from qdsweep.algorithms.base import SEED, Archive, Arrays, Cells, Fields
 from qdsweep.algorithms.own import call_own, what_is_given
 from qdsweep.algorithms.ribs import internals
-from qdsweep.config import archives as config
-from qdsweep.config.archives import ARCHIVES, FIXED
+from qdsweep.config import archive_kinds as config
+from qdsweep.config.archive_kinds import ARCHIVES, FIXED
 from qdsweep.config.experiment import ArchiveSize, Experiment
 from qdsweep.domains.base import Domain, Floats
 from qdsweep.errors import BadInput

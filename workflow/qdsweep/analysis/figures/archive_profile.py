@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_
 from qdsweep.analysis.legend import DASHES, Block, place_mark
 from qdsweep.analysis.selection import SweepTables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.files import read_arrays
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir

@@ -8,7 +8,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, short_numbers, wrap
 from qdsweep.analysis.legend import COLORMAP
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.runs.load import Run
 from qdsweep.text import apart
 

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.figures.archive_pictures import heatmaps, overview, run_pictures
 from qdsweep.analysis.figures.archive_profile import archive_profiles, performance_profiles
-from qdsweep.analysis.figures.archives import heatmaps, overview, run_pictures
 from qdsweep.analysis.figures.bars import importance_figure, timing_figure
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
-from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.figure import (
     Drawn,
     Omitted,
@@ -19,7 +18,8 @@ from qdsweep.analysis.figures.figure import (
     save_figures,
     save_one,
 )
-from qdsweep.analysis.figures.search import search_figures
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.search_figures import search_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.errors import BadInput

@@ -18,8 +18,8 @@ from qdsweep.analysis.figures.style import (
     start_at_zero,
 )
 from qdsweep.analysis.legend import COLORS, NEUTRAL, Block, Mark
-from qdsweep.analysis.search import Placed, Searched
-from qdsweep.records.metrics import read_metrics, read_rows, unit_column
+from qdsweep.analysis.search_progress import Placed, Searched
+from qdsweep.records.metrics_file import read_metrics, read_rows, unit_column
 from qdsweep.records.paths import RunDir
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.text import number, plural, short_number

@@ -24,7 +24,7 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.legend import COLORMAP, COLORS, Marks
-from qdsweep.analysis.search import next_levels
+from qdsweep.analysis.search_progress import next_levels
 from qdsweep.analysis.selection import others_text, short_names
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import apart, listed, plural, short

@@ -9,15 +9,15 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
-from qdsweep.config.algorithm import AlgorithmSettings, Bandit, Composition, PluginAlgorithm
-from qdsweep.config.archives import ARCHIVES, PluginArchive
-from qdsweep.config.base import Model, value_text
+from qdsweep.config.archive_kinds import ARCHIVES, PluginArchive
 from qdsweep.config.compose import read_part
 from qdsweep.config.domain import DomainSettings
 from qdsweep.config.emitters import STRATEGIES, EmitterKind
 from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.families import AlgorithmSettings, Bandit, Composition, PluginAlgorithm
 from qdsweep.config.keys import ALIASED, models_in
-from qdsweep.config.plugin import load_class, parameters
+from qdsweep.config.model import Model, value_text
+from qdsweep.config.own_code import load_class, parameters
 from qdsweep.config.requirements import bibliography
 from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, listed, number

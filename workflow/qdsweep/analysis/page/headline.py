@@ -6,7 +6,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.selection import SweepTables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.comparisons import compare, tasks
-from qdsweep.analysis.tables.groups import decimals_of, format_metric
+from qdsweep.analysis.tables.group_table import decimals_of, format_metric
 from qdsweep.metrics import Metric
 from qdsweep.search.levels import search_cost
 from qdsweep.text import (

@@ -10,9 +10,9 @@ from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_define
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
 from qdsweep.analysis.figures.heatmap import narrowed
-from qdsweep.analysis.figures.search import search_combinations, stopped_early
+from qdsweep.analysis.figures.search_figures import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
-from qdsweep.analysis.search import Searched
+from qdsweep.analysis.search_progress import Searched
 from qdsweep.analysis.selection import SweepTables, others_text, short_names
 from qdsweep.ornaments import ornament
 from qdsweep.text import (

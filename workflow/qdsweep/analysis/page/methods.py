@@ -9,7 +9,7 @@ from typing import Any
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain_citations
-from qdsweep.analysis.page.search import how_searched
+from qdsweep.analysis.page.search_section import how_searched
 from qdsweep.analysis.selection import SweepTables, largest_budgets, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.config.cluster import LIBRARIES

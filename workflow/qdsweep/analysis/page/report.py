@@ -24,16 +24,16 @@ from qdsweep.analysis.page.gallery import (
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import Interactive, interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods, read_summaries
-from qdsweep.analysis.page.search import search_section
+from qdsweep.analysis.page.search_section import search_section
 from qdsweep.analysis.selection import largest_budgets
 from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.comparisons import HEADINGS
-from qdsweep.analysis.tables.groups import elites_below_range, heading_of, unequal_budgets
-from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
-from qdsweep.config.base import value_text
+from qdsweep.analysis.tables.group_table import elites_below_range, heading_of, unequal_budgets
+from qdsweep.analysis.tables.search_table import TABLES as SEARCH_TABLES
 from qdsweep.config.files import to_yaml
 from qdsweep.config.keys import ALIASED
+from qdsweep.config.model import value_text
 from qdsweep.features import modules
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics

@@ -21,14 +21,14 @@ from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, mean_of, standard_error
 from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
-from qdsweep.analysis.tables.groups import (
+from qdsweep.analysis.tables.group_table import (
     first_batch_note,
     first_policies,
     group_sheet,
     group_table,
 )
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
-from qdsweep.analysis.tables.runs import (
+from qdsweep.analysis.tables.run_table import (
     Codes,
     Curve,
     Result,
@@ -38,7 +38,7 @@ from qdsweep.analysis.tables.runs import (
     read_results,
     result_index,
 )
-from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.analysis.tables.timing_table import write_timing
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features import modules

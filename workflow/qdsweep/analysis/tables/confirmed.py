@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.legend import group_names
-from qdsweep.analysis.search import read_search
+from qdsweep.analysis.search_progress import read_search
 from qdsweep.analysis.selection import SweepTables, compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import MIN_SEEDS, mean_error_count
-from qdsweep.analysis.tables.groups import decimals_of
-from qdsweep.analysis.tables.runs import read_results
+from qdsweep.analysis.tables.group_table import decimals_of
+from qdsweep.analysis.tables.run_table import read_results
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.columns import dotted_arguments, tabled
-from qdsweep.analysis.search import Searched, read_search
+from qdsweep.analysis.search_progress import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_error_count
-from qdsweep.config.base import typed, value_text
+from qdsweep.config.model import typed, value_text
 from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import SweepDir

@@ -31,7 +31,7 @@ from distributed.utils import get_ip, get_ip_interface
 
 from qdsweep.config import cluster as config
 from qdsweep.engines.allocation import Helpers
-from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.batch import Answer, Batch
 from qdsweep.engines.children import pack_part, unpack
 from qdsweep.engines.executors.dask_worker import OPERATION, SETTINGS, introduce, send
 from qdsweep.engines.failures import NoWorkers, WorkerLost

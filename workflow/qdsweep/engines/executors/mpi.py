@@ -15,7 +15,7 @@ from typing import Any
 from mpi4py import MPI
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.batch import Answer, Batch
 from qdsweep.engines.worker import Evaluator, Order
 from qdsweep.host.signals import ignore_signals
 from qdsweep.records.paths import StateDir

@@ -5,7 +5,7 @@ import resource
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.batch import Answer, Batch
 from qdsweep.engines.children import Children, pack_part, unpack
 from qdsweep.engines.failures import WorkerLost
 from qdsweep.engines.worker import Order

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import ObjectLostError, RayActorError
 
-from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.batch import Answer, Batch
 from qdsweep.engines.children import pack_part, unpack
 from qdsweep.engines.failures import WorkerLost
 from qdsweep.engines.worker import Evaluator, Order

@@ -28,7 +28,7 @@ from qdsweep.domains.episodes import (
 )
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
-from qdsweep.features.atari.domain import Atari, Convolutional
+from qdsweep.features.atari.domains import Atari, Convolutional
 from qdsweep.features.atari.screens import ConvolutionalPolicy, Emulator, Screens
 
 _BYTES = 128

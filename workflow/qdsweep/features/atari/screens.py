@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qdsweep.domains.base import Actor, Floats
 from qdsweep.domains.policies import Forward, count_parameters, draw_xavier, split_layers
 from qdsweep.errors import BadInput
-from qdsweep.features.atari.domain import Atari
+from qdsweep.features.atari.domains import Atari
 
 # A seed of the emulator is a non-negative C int.
 _SEEDS = 2**31

@@ -12,12 +12,12 @@ from hashlib import sha256
 from operator import getitem
 from typing import Any, NamedTuple
 
-from qdsweep.config.base import value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.family import FORMER, name_now
 from qdsweep.config.keys import Path, key_paths, resolve
-from qdsweep.config.plugin import source_paths
+from qdsweep.config.model import value_text
+from qdsweep.config.own_code import source_paths
 from qdsweep.config.source import file_hash
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput

@@ -9,7 +9,7 @@ from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import Sheet
 from qdsweep.analysis.tables.aggregate import read_runs, summary_of
 from qdsweep.analysis.tables.comparisons import comparisons
-from qdsweep.analysis.tables.groups import group_sheet, group_table
+from qdsweep.analysis.tables.group_table import group_sheet, group_table
 from qdsweep.features.compare.merged import Merged, merge_sweeps
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan

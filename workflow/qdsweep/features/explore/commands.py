@@ -38,8 +38,8 @@ def _explore(arguments: argparse.Namespace) -> int:
     import asyncio
     from functools import partial
 
-    from qdsweep.features.explore.runs import choose_runs
-    from qdsweep.features.explore.server import serve
+    from qdsweep.features.explore.page_server import serve
+    from qdsweep.features.explore.shown_runs import choose_runs
 
     if not 0 <= arguments.port < 2**16:
         raise BadInput(f"--port {arguments.port}: give a number from 0 to 65535")

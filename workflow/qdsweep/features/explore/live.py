@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qdsweep.config.archives import ARCHIVES, FIXED, CVTArchive
+from qdsweep.config.archive_kinds import ARCHIVES, FIXED, CVTArchive
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json_if_whole
 from qdsweep.records.history import History, HistoryFile

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
 from qdsweep.analysis.page.gallery import Maps
-from qdsweep.features.explore.data import BEYOND, index, pack
 from qdsweep.features.explore.live import LiveRun, open_run
-from qdsweep.features.explore.runs import MAX_MAPS, ShownRun, choose_runs
+from qdsweep.features.explore.packed import BEYOND, index, pack
+from qdsweep.features.explore.shown_runs import MAX_MAPS, ShownRun, choose_runs
 from qdsweep.files import read_json
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir

@@ -81,7 +81,7 @@ class Studio:
             await self.close()
             self._baseline = baseline
             self._process = process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "qdsweep.features.explore.process", baseline),
+                *(sys.executable, "-P", "-m", "qdsweep.features.explore.film_process", baseline),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C reaches only the server, which ends it

@@ -17,10 +17,10 @@ from typing import IO, Any
 import numpy as np
 
 from qdsweep.analysis.stages import STAGES
-from qdsweep.config.base import TARGET
 from qdsweep.config.compose import compose
 from qdsweep.config.files import to_yaml
-from qdsweep.config.plugin import INSTALLED
+from qdsweep.config.model import TARGET
+from qdsweep.config.own_code import INSTALLED
 from qdsweep.config.source import without_comments
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
@@ -30,7 +30,7 @@ from qdsweep.features.export.crate import metadata, readme
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
 from qdsweep.host.lock import read_owner
 from qdsweep.metrics import RANK, RECORDED
-from qdsweep.records.metrics import read_lines
+from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm, read_plan
 from qdsweep.records.results import read_config, read_summary

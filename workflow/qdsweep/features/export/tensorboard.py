@@ -14,13 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.search import read_search, read_states
+from qdsweep.analysis.search_progress import read_search, read_states
 from qdsweep.config.requirements import require_packages
 from qdsweep.files import damaged, naming
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
 from qdsweep.metrics import COMPILE, OWN_SECONDS, SECONDS
 from qdsweep.ornaments import ornament
-from qdsweep.records.metrics import read_lines
+from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import StateDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.status import read_status

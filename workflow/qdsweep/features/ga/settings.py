@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from qdsweep.config.base import NOW
 from qdsweep.config.family import Family
+from qdsweep.config.model import NOW
 
 # For reload files: what may be named, and former names -> the names now.
 PICKLED = (f"{__package__}.ga",)

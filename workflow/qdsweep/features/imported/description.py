@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from qdsweep.config.base import Interval, Model, value_text
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_yaml
+from qdsweep.config.model import Interval, Model, value_text
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_arrays
 from qdsweep.metrics import RECORDED

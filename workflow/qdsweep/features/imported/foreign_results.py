@@ -13,12 +13,12 @@ from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.files import to_yaml
 from qdsweep.errors import BadInput
-from qdsweep.experiment.results import count_outside
+from qdsweep.experiment.outputs import count_outside
 from qdsweep.features.imported.description import DATA, ImportedRun
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.metrics import COLUMNS
+from qdsweep.records.metrics_file import COLUMNS
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import write_summary
 from qdsweep.records.status import write_status

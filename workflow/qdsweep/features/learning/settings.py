@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from qdsweep.config.base import NOW, Model
 from qdsweep.config.emitters import GradientArborescence
 from qdsweep.config.family import Family, Units
+from qdsweep.config.model import NOW, Model
 
 # For reload files: what may be named, and former names -> the names now.
 _MODULES = ("cma_mega", "me_es", "pga_me", "td3", "td3_algorithm", "td3_search")

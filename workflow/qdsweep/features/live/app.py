@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from qdsweep.analysis.search import STATES, Searched, levels_so_far
+from qdsweep.analysis.search_progress import STATES, Searched, levels_so_far
 from qdsweep.features.live.follow import Follow, Followed, curve_plot, sparkline
 from qdsweep.files import signature
 from qdsweep.metrics import RANK, Metric

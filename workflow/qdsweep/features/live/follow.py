@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from qdsweep.analysis.search import Searched, explained, has_cells, read_search, search_runs
+from qdsweep.analysis.search_progress import (
+    Searched,
+    explained,
+    has_cells,
+    read_search,
+    search_runs,
+)
 from qdsweep.errors import BadInput
 from qdsweep.files import Signature, signature
 from qdsweep.host.lock import DEAD_SECONDS, lives, read_owner

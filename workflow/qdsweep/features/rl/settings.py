@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from qdsweep.config.base import NOW, FromZero
 from qdsweep.config.family import Family, Units
+from qdsweep.config.model import NOW, FromZero
 
 # For reload files: what may be named, and former names -> the names now.
 _LEARNERS = f"{__package__}.learners"

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.figures.archive_pictures import key_text, score_text
 from qdsweep.analysis.figures.archive_profile import approximate_text
-from qdsweep.analysis.figures.archives import key_text, score_text
 from qdsweep.analysis.figures.figure import (
     Drawn,
     Omitted,

@@ -73,7 +73,7 @@ def point(text: str) -> list[float]:
 
 
 def _rollout(arguments: argparse.Namespace) -> int:
-    from qdsweep.config.episodes import require_episodes
+    from qdsweep.config.domain_keys import require_episodes
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: give a number above 0")

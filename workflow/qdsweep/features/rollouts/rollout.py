@@ -11,11 +11,11 @@ import numpy as np
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.domain import Plugin
-from qdsweep.config.episodes import DomainConfig, require_episodes
+from qdsweep.config.domain_keys import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds
-from qdsweep.engines.base import Batch
+from qdsweep.engines.batch import Batch
 from qdsweep.engines.failures import evaluate_here
 from qdsweep.errors import BadInput, raised
 from qdsweep.experiment.state import evaluation_seeds

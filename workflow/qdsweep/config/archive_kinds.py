@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from qdsweep.config.base import NOW, TARGET, Model, own_or_type
+from qdsweep.config.model import NOW, TARGET, Model, own_or_type
 
 # Cells that do not move during a run.
 FIXED = ("boxes", "centroids")

@@ -17,7 +17,7 @@ from qdsweep.cli.arguments import (
     overrides,
     sweep_name,
 )
-from qdsweep.config.base import typed
+from qdsweep.config.model import typed
 from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged, link, read_json_if_whole
 from qdsweep.host.lock import WAIT_SECONDS, Lock, lives, read_owner
@@ -174,7 +174,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         check_fit(cluster, arguments.cluster, {arguments.experiment: experiment})
     from qdsweep.experiment.attempt import Options
-    from qdsweep.experiment.start import start
+    from qdsweep.experiment.launch import start
 
     options = Options(
         terminal=True,
@@ -237,7 +237,7 @@ def start_planned(
 ) -> int:
     """Computes a run in a Snakemake job, and returns the exit code."""
     from qdsweep.experiment.attempt import Options
-    from qdsweep.experiment.start import start
+    from qdsweep.experiment.launch import start
 
     options = Options(max_seconds=cluster.max_seconds, attempt=attempt)
     code = start(experiment, run.path, cluster, options)

@@ -25,8 +25,8 @@ from qdsweep.analysis.figures.search_curves import (
 )
 from qdsweep.analysis.figures.style import figure_width, short_numbers
 from qdsweep.analysis.legend import COLORMAP, COLORS
-from qdsweep.analysis.search import Searched, ancestors, next_levels
-from qdsweep.config.base import value_text
+from qdsweep.analysis.search_progress import Searched, ancestors, next_levels
+from qdsweep.config.model import value_text
 from qdsweep.text import listed, plural, short
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
-from qdsweep.analysis.search import Searched, ancestors, level_text
-from qdsweep.config.base import value_text
+from qdsweep.analysis.search_progress import Searched, ancestors, level_text
+from qdsweep.config.model import value_text
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.search.levels import search_cost, share_of_whole
 from qdsweep.sweep.drawn import DrawnSource

@@ -20,7 +20,7 @@ from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.machine import apply_baseline
 from qdsweep.host.slurm import WallTime, job_details
 from qdsweep.records.aside import abandoned_in, put_back
-from qdsweep.records.metrics import read_rows
+from qdsweep.records.metrics_file import read_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import fingerprint_of, read_status, require_fingerprint
 from qdsweep.sweep.ids import Identity

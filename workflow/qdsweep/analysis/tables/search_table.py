@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.columns import PARTS, SEARCH_BEFORE, SEARCH_BEHIND
-from qdsweep.analysis.search import (
+from qdsweep.analysis.search_progress import (
     Placed,
     Searched,
     leader,
@@ -17,13 +17,13 @@ from qdsweep.analysis.search import (
     read_search,
 )
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.config.base import typed, value_text
 from qdsweep.config.experiment import BUDGETS
+from qdsweep.config.model import typed, value_text
 from qdsweep.errors import BadInput
 from qdsweep.files import write_csv
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.search import Level, marker_path, ordinal, read_sealed, write_search_rows
+from qdsweep.records.search_files import Level, marker_path, ordinal, read_sealed, write_search_rows
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.text import exact, number, plural

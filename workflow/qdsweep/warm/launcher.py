@@ -108,7 +108,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
     own = sorted({part for one in kinds.values() for part in _parts(one)})
     waits = f"qdsweep: still tries {', '.join(own)}, once before all runs"
-    words = [sys.executable, "-P", "-m", "qdsweep.warm.start"]
+    words = [sys.executable, "-P", "-m", "qdsweep.warm.launcher"]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()

@@ -16,7 +16,7 @@ from qdsweep.analysis.columns import (
     SEARCH_BEHIND,
     dotted_arguments,
 )
-from qdsweep.config.base import value_text
+from qdsweep.config.model import value_text
 from qdsweep.errors import BadInput
 from qdsweep.metrics import NORM_QD_SCORE, Metric
 from qdsweep.records.paths import Results, SweepDir
@@ -29,7 +29,7 @@ from qdsweep.records.progress import (
     read_standings,
     totals,
 )
-from qdsweep.records.search import (
+from qdsweep.records.search_files import (
     Decision,
     Level,
     Seen,

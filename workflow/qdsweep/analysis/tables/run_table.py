@@ -11,7 +11,7 @@ import numpy as np
 
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.analysis.statistics import scaled
-from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged
@@ -28,7 +28,7 @@ from qdsweep.metrics import (
     curves_of,
 )
 from qdsweep.records.index import Index, signatures
-from qdsweep.records.metrics import read_metrics, unit_column
+from qdsweep.records.metrics_file import read_metrics, unit_column
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import PlannedRow
 from qdsweep.records.results import read_summary

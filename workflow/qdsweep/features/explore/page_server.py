@@ -20,9 +20,9 @@ from tornado.web import Application, HTTPError, RequestHandler
 from qdsweep.errors import BadInput
 from qdsweep.features.compare.several import compare_sweeps
 from qdsweep.features.explore import page
-from qdsweep.features.explore.data import digest_of, index, pack
 from qdsweep.features.explore.live import LIVE, open_run
-from qdsweep.features.explore.runs import PageRuns
+from qdsweep.features.explore.packed import digest_of, index, pack
+from qdsweep.features.explore.shown_runs import PageRuns
 from qdsweep.features.explore.studio import GRACE, PATIENCE, Cache, Studio, Wanted
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import return_memory

@@ -26,10 +26,10 @@ from qdsweep.analysis.figures.archive_profile import EarlierRun
 from qdsweep.analysis.figures.heatmap import Limits, color_limits, narrowed
 from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import score_scale_of
-from qdsweep.config.archives import ARCHIVES, FIXED
+from qdsweep.config.archive_kinds import ARCHIVES, FIXED
 from qdsweep.errors import BadInput
 from qdsweep.features.explore.live import LiveRun, open_run
-from qdsweep.features.explore.runs import ShownRun
+from qdsweep.features.explore.shown_runs import ShownRun
 from qdsweep.files import damaged, read_arrays
 from qdsweep.records.history import History, read_history
 from qdsweep.runs.load import Run

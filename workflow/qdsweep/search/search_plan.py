@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from qdsweep.config.base import value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import naming_file
 from qdsweep.config.keys import Path
+from qdsweep.config.model import value_text
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results
-from qdsweep.records.search import (
+from qdsweep.records.search_files import (
     Level,
     decision_path,
     is_whole,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from qdsweep.config.archives import (
+from qdsweep.config.archive_kinds import (
     ArchiveSettings,
     CVTArchive,
     DensityArchive,
@@ -15,9 +15,9 @@ from qdsweep.config.archives import (
     SearchArchive,
     SlidingBoundariesArchive,
 )
-from qdsweep.config.base import NOW, TARGET, Model, own_or_type, tagged
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.family import AlgorithmConfig
+from qdsweep.config.model import NOW, TARGET, Model, own_or_type, tagged
 from qdsweep.features import modules
 
 

@@ -1,8 +1,8 @@
 """The process that plays elites: a crash or a hang of a domain ends nothing else.
 
-`python -m qdsweep.features.explore.process BASELINE` reads a line of JSON for each film and writes
-its records. An empty line, or the next request, ends a film early. The module imports numpy only
-after the CPU settings are made.
+`python -m qdsweep.features.explore.film_process BASELINE` reads a line of JSON for each film and
+writes its records. An empty line, or the next request, ends a film early. The module imports numpy
+only after the CPU settings are made.
 """
 
 import functools
@@ -51,7 +51,7 @@ def _load(path: str, digest: str) -> Any:
 
 def _answer(request: dict[str, Any], out: IO[bytes]) -> None:
     from qdsweep.errors import QdsweepError
-    from qdsweep.features.explore.film import film
+    from qdsweep.features.explore.cell_film import film
     from qdsweep.features.explore.live import LIVE, open_saved
     from qdsweep.features.rollouts.stream import note, record
 

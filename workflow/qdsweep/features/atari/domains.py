@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from qdsweep.config.base import Model
-from qdsweep.config.episodes import MLP, Linear, Measure, PolicyDomain
+from qdsweep.config.domain_keys import MLP, Linear, Measure, PolicyDomain
+from qdsweep.config.model import Model
 
 # Network -> its paper.
 _NETWORKS = {"mnih2013": "mnih2013playing", "mnih2015": "mnih2015human"}

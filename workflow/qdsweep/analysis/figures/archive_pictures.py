@@ -14,7 +14,6 @@ from qdsweep.analysis.figures.archive_profile import (
     objectives_of,
     reported_run,
 )
-from qdsweep.analysis.figures.curves import draw_curves
 from qdsweep.analysis.figures.figure import Drawn, keep, remove_others, stamp
 from qdsweep.analysis.figures.heatmap import (
     Limits,
@@ -30,6 +29,7 @@ from qdsweep.analysis.figures.layout import (
     legend_height,
     needs_legend,
 )
+from qdsweep.analysis.figures.learning_curves import draw_curves
 from qdsweep.analysis.figures.style import (
     NOTE,
     add_heading,

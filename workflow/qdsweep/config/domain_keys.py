@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from qdsweep.config.base import TARGET, Interval, Model
+from qdsweep.config.model import TARGET, Interval, Model
 from qdsweep.errors import BadInput
 
 # Measure -> its label, where {component} and {threshold} are filled in.
