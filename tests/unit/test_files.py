@@ -13,8 +13,8 @@ from in_process import qdsweep
 from support import REPO
 
 from qdsweep import files
-from qdsweep.features.image.image import package_folder
 from qdsweep.files import DAY, abandoned, atomic, link, temporary_name
+from qdsweep.planning.own_python import package_folder
 from qdsweep.records import sources
 from qdsweep.records.leftovers import leftovers
 from qdsweep.records.paths import Results

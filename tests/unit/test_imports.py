@@ -40,7 +40,7 @@ NEEDS = {
 AROUND = ("__init__", "__main__")
 # The folders that the Snakefile may import, and the declaration of the later stages.
 OF_THE_SNAKEFILE = {
-    *("errors", "config", "records", "search", "planning", "features.image"),
+    *("errors", "config", "records", "search", "planning"),
     *("analysis.stages", "host.process", "sweep.ids"),
 }
 HEAVY = {

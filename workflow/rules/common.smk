@@ -13,7 +13,7 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 from qdsweep.analysis.stages import damaged_stages, files_of, stages_of
 from qdsweep.config.files import find_config
 from qdsweep.sweep.ids import IMPORTED_PREFIX
-from qdsweep.features.image.image import find_own_python
+from qdsweep.planning.own_python import find_own_python
 from qdsweep.errors import BadInput
 from qdsweep.host.process import complete_user
 from qdsweep.planning import internals

@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser, commands = parsers()
     words = _after_options(argv)
     if words and words[0] not in commands:
+        if any(words[0] in names for names in GROUPS.values()):
+            parser.error(f"the feature of `qdsweep {words[0]}` is not installed")
         near = nearest(words[0], commands)
         parser.error(f"unknown command {words[0]!r}: {near}`qdsweep --help` lists all commands")
     arguments = parser.parse_args(argv)

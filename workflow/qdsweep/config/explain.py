@@ -111,8 +111,8 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or your own module:Class" if set(options) & {"plugin", "module:Class"} else ""
-    hint = (own and _with_colon(named)) or nearest(named, kinds)
-    return f"{where} = {quoted(named)}: {hint}known: {', '.join(kinds)}{own}"
+    hint = (own and _with_colon(named)) or nearest(named, kinds) or "not installed; "
+    return f"{where} = {quoted(named)}: {hint}installed: {', '.join(kinds)}{own}"
 
 
 def _with_colon(name: str) -> str:

@@ -62,8 +62,6 @@ def sweep_of(
             raise
     with naming_file(sources, "search"):
         _check_samples(settings, sweep, results)
-    if not settings.imported:
-        return sweep
     for feature in _OF_FEATURES:
         if getattr(settings, feature):
             with naming_file(sources, feature):

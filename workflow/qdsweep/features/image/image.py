@@ -1,18 +1,14 @@
 """The image: where it is, whether it can be used, and its hash.
 
-Its program is Apptainer, or a Singularity that does the same. The module also makes this package
-available to the Python of a conda environment.
+Its program is Apptainer, or a Singularity that does the same.
 """
 
 import contextlib
 import functools
 import hashlib
-import os
 import re
 import shutil
 import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 from qdsweep.config.files import HOME
@@ -28,7 +24,6 @@ _INSTALL = "install Apptainer (`module load apptainer` on many clusters), or lea
 
 # Images that a URL names are pulled into this folder of the working directory.
 PULLED = Results(Path("results")).images
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @functools.cache
@@ -162,33 +157,3 @@ def _pull(program: str, url: str) -> None:
         torn.rename(target)
     finally:
         torn.unlink(missing_ok=True)
-
-
-def find_own_python() -> None:
-    """Makes `python` in a shell command this one, with or without an active environment.
-
-    In a conda environment of `--sdm conda`, `python` remains the environment's, and finds this
-    package.
-    """
-    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": package_folder()}
-    for name, folder in first.items():
-        os.environ[name] = os.pathsep.join([str(folder), *filter(None, [os.environ.get(name)])])
-
-
-def package_folder() -> Path:
-    """Returns a folder with this package and none of the libraries next to an installed one.
-
-    The environment has its own libraries, maybe for another Python. For a wheel the folder is
-    made in the working directory, with a link to the package.
-    """
-    if not HOME.is_relative_to(_PACKAGE):
-        return _PACKAGE.parent
-    link = Path(".snakemake/qdsweep-package/qdsweep").absolute()
-    with suppress(OSError):
-        if link.readlink() == _PACKAGE:
-            return link.parent
-    link.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_name(link)
-    temporary.symlink_to(_PACKAGE)
-    temporary.replace(link)
-    return link.parent
