@@ -234,6 +234,10 @@ TORTURE = (
     "trust/test_many_runs.py::test_what_is_lost_or_torn_is_published_again",
     "unit/runs/test_merge.py::test_fifty_merges_killed_at_random_renames_lose_nothing",
     "workflow/test_bench.py",
+    *(
+        f"workflow/test_features.py::test_without_a_feature_the_rest_works[{path.parent.name}]"
+        for path in TESTS.parent.glob("workflow/qdsweep/features/*/__init__.py")
+    ),
     "workflow/test_environment.py::test_figures_are_the_same_bytes_in_a_terminal_of_a_notebook",
     "workflow/test_rollouts.py",
     "workflow/test_snakemake.py::test_a_sweep_is_computed_repeated_extended_and_fails",

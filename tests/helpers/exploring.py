@@ -71,7 +71,9 @@ def served(*words: object, cwd: Path, idle: float | None = None) -> Iterator[Ser
     """
     command = [str(BIN / "qdsweep"), "explore", *map(str, words)]
     if idle is not None:
-        patched = f"from qdsweep.features.explore import server; server.IDLE_SECONDS = {idle}"
+        patched = (
+            f"from qdsweep.features.explore import page_server; page_server.IDLE_SECONDS = {idle}"
+        )
         code = f"import sys; {patched}; from qdsweep.cli import main; sys.exit(main(sys.argv[1:]))"
         command = [sys.executable, "-c", code, *command[1:]]
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True)

@@ -21,7 +21,7 @@ def test_its_data_are_the_clones_files(tmp_path):
 
 def test_a_conda_environment_finds_the_package_and_none_of_the_libraries_next_to_it(tmp_path):
     """`--sdm conda` has its own libraries, maybe of another Python."""
-    folder_of = "from qdsweep.planning.own_python import package_folder as f"
+    folder_of = "from qdsweep.planning.module import package_folder as f"
     code = f"{folder_of}; print(f()); assert f() == f()"
     folder = type_in(environment(), "python", "-c", code, cwd=tmp_path).stdout.strip()
     words = ("python", "-m", "qdsweep", "expand", "::: seed 1 2")

@@ -14,7 +14,7 @@ from support import REPO
 
 from qdsweep import files
 from qdsweep.files import DAY, abandoned, atomic, link, temporary_name
-from qdsweep.planning.own_python import package_folder
+from qdsweep.planning.module import package_folder
 from qdsweep.records import sources
 from qdsweep.records.leftovers import leftovers
 from qdsweep.records.paths import Results

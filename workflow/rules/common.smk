@@ -12,8 +12,6 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from qdsweep.analysis.stages import damaged_stages, files_of, stages_of
 from qdsweep.config.files import find_config
-from qdsweep.sweep.ids import IMPORTED_PREFIX
-from qdsweep.planning.own_python import find_own_python
 from qdsweep.errors import BadInput
 from qdsweep.host.process import complete_user
 from qdsweep.planning import internals
@@ -24,6 +22,7 @@ from qdsweep.planning.module import (
     called_once,
     check_shared_files,
     clear,
+    find_own_python,
     given_config,
     name_report,
     option,
@@ -36,6 +35,7 @@ from qdsweep.planning.module import (
 from qdsweep.planning.rows import confirming
 from qdsweep.planning.slurm_jobs import EarlierJobs
 from qdsweep.planning.start import Start
+from qdsweep.records.paths import IMPORTED_PREFIX
 
 # The DAG stays to the end. Garbage collection in it took a quarter of a start of 10,000 finished
 # runs.

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from qdsweep.cli import elites, merge_commands, run_commands, stage_commands, studies, sweeps
 from qdsweep.cli.arguments import adder
-from qdsweep.cli.next_step import next_step
 from qdsweep.errors import QdsweepError, StorageError
 from qdsweep.features import member, modules
 from qdsweep.host.process import complete_user
@@ -51,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     complete_user()
     try:
         if not words:
+            from qdsweep.cli.next_step import next_step
+
             print(*next_step(), sep="\n")
             return 0
         if arguments.image:

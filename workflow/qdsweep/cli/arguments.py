@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.config.model import typed
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 from qdsweep.text import cut
@@ -68,6 +67,8 @@ def sweep_name(text: str) -> str:
 
 def overrides(settings: list[str]) -> dict[str, Any]:
     """Returns the values of `--set`, by name."""
+    from qdsweep.config.model import typed
+
     values = {}
     for setting in settings:
         key, equals, value = setting.partition("=")

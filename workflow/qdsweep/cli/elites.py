@@ -8,8 +8,7 @@ from qdsweep.cli.arguments import Add, cluster_of
 from qdsweep.errors import BadInput
 from qdsweep.files import require
 from qdsweep.host.machine import apply_baseline
-from qdsweep.records.paths import RunDir
-from qdsweep.sweep.ids import is_imported
+from qdsweep.records.paths import RunDir, is_imported
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment

@@ -8,13 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 from qdsweep.cli.arguments import RESULTS_OPTION, Add
-from qdsweep.config.files import shown
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
-from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.progress import Outdated
-from qdsweep.records.sources import merge_sources
-from qdsweep.sweep.ids import is_imported
+from qdsweep.records.paths import Results, RunDir, is_imported
 from qdsweep.text import plural
 
 MERGE = """\
@@ -100,7 +96,10 @@ def _list(folder: Path, other: Results, results: Results) -> int:
 
 def _add(other: Results, results: Results, *, verbose: bool) -> int:
     """Adds the runs of one folder, and returns the number of refused ones."""
+    from qdsweep.config.files import shown
     from qdsweep.planning.internals import forget_jobs
+    from qdsweep.records.progress import Outdated
+    from qdsweep.records.sources import merge_sources
     from qdsweep.runs.merge import BUSY, EMPTY, FINISHED, KNOWN, REFUSED, RESUMABLE, merge_run
 
     damaged = list(merge_sources(other, results))

@@ -17,15 +17,12 @@ from qdsweep.cli.arguments import (
     overrides,
     sweep_name,
 )
-from qdsweep.config.model import typed
 from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged, link, read_json_if_whole
 from qdsweep.host.lock import WAIT_SECONDS, Lock, lives, read_owner
 from qdsweep.host.machine import apply_baseline
 from qdsweep.host.process import RANKS, die_with_parent
 from qdsweep.records.paths import Results, RunDir, run_of_connection
-from qdsweep.records.plan import read_plan
-from qdsweep.records.sources import identity_in
 from qdsweep.text import plural, quoted
 
 if TYPE_CHECKING:
@@ -266,6 +263,8 @@ def planned(
     """
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
+    from qdsweep.config.model import typed
+    from qdsweep.records.sources import identity_in
 
     unit, _, amount = budget.partition("=")
     file = run.state.config
@@ -389,6 +388,7 @@ def add_search_commands(add: Add) -> None:
 
 
 def _place(arguments: argparse.Namespace) -> int:
+    from qdsweep.records.plan import read_plan
     from qdsweep.search.decide import chosen_at, level_of, take_place
 
     sweep = Results(arguments.results).sweep(arguments.name)

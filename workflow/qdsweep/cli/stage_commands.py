@@ -7,7 +7,6 @@ from typing import Any
 
 from qdsweep.analysis.stage import Stage
 from qdsweep.analysis.stages import STAGES
-from qdsweep.analysis.turns import run_stage
 from qdsweep.cli.arguments import RESULTS_OPTION, Add, sweep_name
 from qdsweep.records.paths import Results
 
@@ -46,6 +45,8 @@ def add_commands(add: Add) -> None:
 
 def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace], int]:
     def command(arguments: argparse.Namespace) -> int:
+        from qdsweep.analysis.turns import run_stage
+
         results = Results(arguments.results)
         chosen = {option: getattr(arguments, option) for option in options}
         run_stage(stage, results.sweep(arguments.name).path, results.runs, **chosen)

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import RESULTS_OPTION, Add, lines, paragraph, sweep_name
-from qdsweep.cli.next_step import CONFIG, has_new_config, how_to_start
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, SweepDir
-from qdsweep.records.plan import read_plan
 
 if TYPE_CHECKING:
     from qdsweep.planning.outlook import Forecast
@@ -147,6 +145,8 @@ def chosen_sweep(arguments: argparse.Namespace) -> SweepDir:
     if known := results.known_sweeps():
         return known[0]
     if arguments.results is RESULTS_OPTION["default"]:
+        from qdsweep.cli.next_step import how_to_start
+
         raise BadInput(f"no sweep was started in this folder yet. {how_to_start()}")
     raise BadInput(
         f"--results {arguments.results}: it has no sweep; give the results/ of a started sweep"
@@ -169,6 +169,8 @@ def print_status(arguments: argparse.Namespace) -> int:
         summary_line,
         table,
     )
+    from qdsweep.cli.next_step import CONFIG, has_new_config
+    from qdsweep.records.plan import read_plan
     from qdsweep.records.status import REMEDY
 
     sweep = chosen_sweep(arguments)

@@ -5,15 +5,16 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
-from qdsweep.config.keys import Path
 from qdsweep.config.model import Model
 from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from qdsweep.config.keys import Path
 
 # Engine -> the library that it needs, which is a separate extra.
 LIBRARIES = {"ray": "ray", "mpi": "mpi4py"}
@@ -283,8 +284,10 @@ def read_cluster(name: str) -> Cluster:
     return _read(data, {(): source})
 
 
-def _read(data: Mapping[str, Any], sources: Mapping[Path, str]) -> Cluster:
+def _read(data: Mapping[str, Any], sources: "Mapping[Path, str]") -> Cluster:
     try:
         return Cluster.model_validate_json(json.dumps(data))
     except ValidationError as error:
+        from qdsweep.config.explain import explain  # with it, a worker would import all models
+
         raise BadInput(explain(error, Cluster, data, sources)) from None

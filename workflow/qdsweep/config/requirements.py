@@ -11,14 +11,17 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
-from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import HOME, PRESET_FOLDER
 from qdsweep.config.own_code import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
 from qdsweep.text import nearest
+
+if TYPE_CHECKING:
+    from qdsweep.config.experiment import Experiment
 
 # The beginning of a part of a module's name -> the extra of qdsweep that has it, and a note.
 _EXTRAS = {
@@ -111,7 +114,7 @@ def require_packages(part: str, *targets: str) -> None:
             raise BadInput(f"{part} needs {error}") from None
 
 
-def require_packages_of(experiment: Experiment) -> None:
+def require_packages_of(experiment: "Experiment") -> None:
     """Refuses an experiment whose domain or algorithm needs a missing package.
 
     Raises:
@@ -158,7 +161,7 @@ def _keyed(entry: str) -> tuple[str, str] | None:
     return (entry.strip(), match[1]) if match else None
 
 
-def check_cited(experiments: Iterable[Experiment]) -> None:
+def check_cited(experiments: Iterable["Experiment"]) -> None:
     """Refuses a key of `cite` that config/references.bib does not have.
 
     Raises:

@@ -195,7 +195,7 @@ def require_memory(size: int, label: str, *, anywhere: bool = False) -> None:
 def grants_all() -> bool:
     """Returns whether the system lets a program have arrays that are larger than all memory."""
     try:
-        return Path("/proc/sys/vm/overcommit_memory").read_text(encoding="ascii").strip() == "1"
+        return Path("/proc/sys/vm/overcommit_memory").read_text(encoding="utf-8").strip() == "1"
     except OSError:
         return False
 
@@ -204,7 +204,7 @@ def _memory() -> int:
     """Returns the memory of this machine, swap included [bytes]."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     swap = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]  # [kB]

@@ -1,10 +1,11 @@
-"""qdsweep as a module of a user's workflow: config, folder of the results, start and end.
+"""qdsweep as a module of a user's workflow: config, folder of the results, Python, start and end.
 
 The folder is one that all jobs of a sweep share.
 """
 
 import contextlib
 import functools
+import os
 import re
 import shlex
 import shutil
@@ -21,6 +22,7 @@ from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
 from qdsweep.config.files import HOME, find_config, read_yaml
 from qdsweep.errors import BadInput, StorageError
+from qdsweep.files import temporary_name
 from qdsweep.planning import internals
 from qdsweep.planning.failed_jobs import report_failures, stop_useless_attempts
 from qdsweep.planning.request import Given
@@ -32,6 +34,7 @@ from qdsweep.records.status import read_status
 from qdsweep.records.sums import withdraw
 from qdsweep.versions import __version__
 
+_PACKAGE = Path(__file__).resolve().parents[1]
 _SUMMARY = re.compile(r"(^|/)runs/[^/]+/summary\.json$")
 _WHY = (
     "all jobs must share the folder with the reload files, state/ and locks of the runs. No "
@@ -314,3 +317,33 @@ def name_report(workflow: Any, sweep: SweepDir, at: str) -> None:
                 print(f"qdsweep: open {sweep.report} in a browser. {status}", file=sys.stderr)
 
     internals.call(workflow, "onsuccess", lambda own: (own, end))
+
+
+def find_own_python() -> None:
+    """Makes `python` in a shell command this one, with or without an active environment.
+
+    In a conda environment of `--sdm conda`, `python` remains the environment's, and finds this
+    package.
+    """
+    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": package_folder()}
+    for name, folder in first.items():
+        os.environ[name] = os.pathsep.join([str(folder), *filter(None, [os.environ.get(name)])])
+
+
+def package_folder() -> Path:
+    """Returns a folder with this package and none of the libraries next to an installed one.
+
+    The environment has its own libraries, maybe for another Python. For a wheel the folder is
+    made in the working directory, with a link to the package.
+    """
+    if not HOME.is_relative_to(_PACKAGE):
+        return _PACKAGE.parent
+    link = Path(".snakemake/qdsweep-package/qdsweep").absolute()
+    with contextlib.suppress(OSError):
+        if link.readlink() == _PACKAGE:
+            return link.parent
+    link.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_name(link)
+    temporary.symlink_to(_PACKAGE)
+    temporary.replace(link)
+    return link.parent

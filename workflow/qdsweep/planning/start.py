@@ -37,7 +37,6 @@ from qdsweep.records.status import (
     read_status,
     require_fingerprint,
 )
-from qdsweep.search.decide import run_of_place
 from qdsweep.search.levels import count_finalists
 from qdsweep.search.search_plan import SearchPlan, search_outlook, search_plan, spoiled
 from qdsweep.text import listed, plural
@@ -293,6 +292,8 @@ class Start:
         if "run" in wildcards:
             run: RunDir | None = self.results.run(wildcards["run"])
         else:
+            from qdsweep.search.decide import run_of_place
+
             level, place = self.levels[wildcards["level"]], int(wildcards["place"])
             run = run_of_place(self.folder, self.candidates, level, place, wildcards["seed"])
         return memory_mb(self.clusters[cluster], run)

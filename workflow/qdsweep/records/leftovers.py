@@ -9,10 +9,9 @@ from qdsweep.errors import BadInput
 from qdsweep.files import abandoned
 from qdsweep.host.lock import held
 from qdsweep.records.aside import abandoned_in
-from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.paths import Results, SweepDir, is_imported
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.search_files import chosen_runs
-from qdsweep.sweep.ids import is_imported
 from qdsweep.text import nearest
 
 

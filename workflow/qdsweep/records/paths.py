@@ -8,6 +8,9 @@ from pathlib import Path
 from qdsweep.files import TEMPORARY, abandoned, link, write_text
 from qdsweep.records.sums import damaged_files, sums_of
 
+IMPORTED_PREFIX = "imported-"
+"""The first part of the id of every imported run."""
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -271,3 +274,8 @@ class Results(Folder):
         """Returns the sweeps that were started, the last one first."""
         folders = [SweepDir(plan.parent) for plan in self.sweeps.glob("*/plan.json")]
         return sorted(folders, key=lambda sweep: -sweep.plan.stat().st_mtime)
+
+
+def is_imported(run: str) -> bool:
+    """Returns whether a run id is that of an imported run."""
+    return run.startswith(IMPORTED_PREFIX)

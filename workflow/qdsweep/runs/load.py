@@ -32,7 +32,7 @@ from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
 from qdsweep.records.archive import field_names
 from qdsweep.records.metrics_file import read_metrics
-from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
+from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir, is_imported
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
@@ -45,7 +45,6 @@ from qdsweep.runs.elite import (
     possible_seeds,
     said,
 )
-from qdsweep.sweep.ids import is_imported
 from qdsweep.text import nearest
 from qdsweep.versions import __version__
 

@@ -41,8 +41,6 @@ from qdsweep.search.levels import (
     share_of_whole,
     whole_budget,
 )
-from qdsweep.search.pbt import refuse_population
-from qdsweep.search.tpe import count_rows, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.sweep.runs import Row, Sweep
@@ -118,6 +116,8 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
     _refuse(settings, search, sweep, len(groups))
     unit, budget = _budget(sweep)
     if search.pbt:
+        from qdsweep.search.pbt import refuse_population
+
         refuse_population(settings.sweep, sweep, unit)
     is_drawn = SAMPLE in sweep.columns
     candidates = _candidates(groups, search, is_drawn=is_drawn)
@@ -136,6 +136,8 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
             "wider ranges, or write fewer (search.samples, or halving without brackets)"
         )
     if search.sampling == "tpe":
+        from qdsweep.search.tpe import count_rows, swept_sources
+
         sources = swept_sources(settings.sweep, [candidate.values for candidate in candidates])
         needed = max(level.first + level.places for level in planned if level.kind != "promoted")
         count = count_rows(sources, needed)

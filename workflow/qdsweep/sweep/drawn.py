@@ -7,11 +7,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from qdsweep.config.model import typed, value_text
 from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from statistics import NormalDist
 
 _GAP = re.compile(r"(?:[ \t\n]|\\\n|#[^\n]*)*")
 _PIECE = re.compile(
@@ -131,7 +133,7 @@ class DrawnSource:
             return self.arguments[int(u * len(self.arguments))]
         first, second = map(float, self.arguments)
         if self.kind == "normal":
-            return repr(_rounded(NormalDist(first, second).inv_cdf(u)))
+            return repr(_rounded(_normal(first, second).inv_cdf(u)))
         quantile = _QUANTILES[self.kind](first, second, u)
         if self.kind.endswith("int"):
             return str(int(min(max(quantile, first), second)))
@@ -146,7 +148,7 @@ class DrawnSource:
         number = float(text)
         first, second = map(float, self.arguments)
         if self.kind == "normal":
-            return NormalDist(first, second).cdf(number)
+            return _normal(first, second).cdf(number)
         if self.kind == "int":
             return (number - first + 0.5) / (second - first + 1)
         if self.kind == "uniform":
@@ -196,6 +198,12 @@ class DrawnSource:
             return None
         first, last = map(int, self.arguments)
         return map(str, range(first, last + 1))
+
+
+def _normal(mean: float, deviation: float) -> "NormalDist":
+    from statistics import NormalDist  # the Snakefile needs it only for such a source
+
+    return NormalDist(mean, deviation)
 
 
 def _rounded(number: float) -> float:

@@ -11,8 +11,6 @@ from qdsweep.config.families import Composition
 from qdsweep.config.own_code import source_hash
 from qdsweep.errors import BadInput
 
-IMPORTED_PREFIX = "imported-"
-"""The first part of the id of every imported run."""
 # Keys that no result depends on.
 _NOT_IDENTITY: Any = {
     "iterations": True,
@@ -140,8 +138,3 @@ def adhoc_name(
         parts.append(further)
     text = json.dumps(parts, sort_keys=True, default=str)
     return f"adhoc-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def is_imported(run: str) -> bool:
-    """Returns whether a run id is that of an imported run."""
-    return run.startswith(IMPORTED_PREFIX)

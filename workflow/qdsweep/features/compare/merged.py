@@ -22,11 +22,11 @@ from qdsweep.config.source import file_hash
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
-from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.paths import Results, RunDir, is_imported
 from qdsweep.records.plan import Plan, PlannedRow, plan_of, read_plan_data
 from qdsweep.records.sources import code_of_run, form_in
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED
-from qdsweep.sweep.ids import identify, is_imported
+from qdsweep.sweep.ids import identify
 from qdsweep.sweep.looks import encoding, values_of
 from qdsweep.text import plural
 

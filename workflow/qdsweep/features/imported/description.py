@@ -19,8 +19,8 @@ from qdsweep.config.model import Interval, Model, value_text
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_arrays
 from qdsweep.metrics import RECORDED
+from qdsweep.records.paths import IMPORTED_PREFIX
 from qdsweep.sweep.groups import IMPORTED_MARK
-from qdsweep.sweep.ids import IMPORTED_PREFIX
 from qdsweep.text import nearest
 
 if TYPE_CHECKING:
