@@ -1,4 +1,4 @@
-"""The stages after a sweep's runs, each declared once.
+"""The stages after a sweep's runs, each declared once, here or in a feature.
 
 Rules, command line and page read these declarations. A new stage needs an entry, its function, and
 a caption in workflow/report/ for each output that Snakemake's own report shows. Nothing heavy is
@@ -9,16 +9,14 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.stage import ReportEntry, Stage, figure_outputs, folder_outputs, table_outputs
+from qdsweep.features import modules
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import is_withdrawn
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
     from qdsweep.config.sweep import SweepFile
-
-
-from qdsweep.analysis.stage import ReportEntry, Stage, figure_outputs, folder_outputs, table_outputs
-from qdsweep.features import modules
 
 STAGES = (
     Stage(

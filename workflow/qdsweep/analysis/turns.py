@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from qdsweep.analysis.stage import Stage
+from qdsweep.analysis.stages import STAGES
 from qdsweep.files import read_json_if_whole, write_text
 from qdsweep.host.lock import FileWatch, Lock, describe, read_owner
 from qdsweep.host.machine import apply_baseline, has_avx2
@@ -15,16 +16,9 @@ from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import sums_of, withdraw
 from qdsweep.text import formulas
 
-if TYPE_CHECKING:
-    pass
-
-
-from qdsweep.analysis.stage import Stage
-from qdsweep.analysis.stages import STAGES
-
 
 def run_stage(stage: Stage, sweep_dir: Path, runs_dir: Path, **options: object) -> None:
-    """Runs it with the CPU settings of a run: the same bits with and without the warm process.
+    """Runs a stage with the CPU settings of a run: the same bits with and without the warm process.
 
     Raises:
         BadInput: A file that it reads has changed since it was written, or its own work failed.
