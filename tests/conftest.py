@@ -247,6 +247,18 @@ TORTURE = (
 )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Omits files without a test to run: each process of xdist would spend seconds on them."""
+    if collection_path.suffix != ".py":
+        return None
+    name, wanted = str(collection_path.relative_to(TESTS)), config.option.markexpr
+    if wanted == "rest" and not name.startswith(REST):
+        has_some = any(entry.startswith(f"{name}::") for entry in REST)
+        return not (has_some or "pytest.mark.rest" in collection_path.read_text()) or None
+    is_long = name.startswith(TORTURE) and not os.environ.get("QDSWEEP_TORTURE")
+    return is_long or (wanted == "not rest" and name.startswith(REST)) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks and sorts the tests. `--no-loadscope-reorder` in pyproject.toml keeps this order."""
 

@@ -260,11 +260,11 @@ def test_max_seconds_stops_in_time_and_the_run_resumes(folder):
 def test_a_full_disk_leaves_the_last_reload_file_whole(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    longer = {**TINY, "iterations": 4000, "reload": {"min_seconds": 0.05}}
+    longer = {**TINY, "iterations": 1000, "reload": {"min_seconds": 0.05}}
     experiment = write_yaml(tmp_path / "experiment.yaml", longer)
     words = ("run", experiment, "--out", disk / "out")
     straight = digest(compute_run(experiment, tmp_path / "straight"))
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", disk], check=True)
     try:
         printed = qdsweep(*words, cwd=tmp_path, code=1)
         names_all(printed, os.strerror(errno.ENOSPC))

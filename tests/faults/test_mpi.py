@@ -66,7 +66,8 @@ class Live:
 
 
 def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, expected):
-    for run in [Live(tmp_path / str(n), workers=n, seconds=0) for n in (1, 2, 3, 4)]:
+    """Other tests have two and three."""
+    for run in [Live(tmp_path / str(n), workers=n, seconds=0) for n in (1, 4)]:
         assert run.process.wait(300) == 0
         assert digest(run.out) == expected
         about = summary(run.out)

@@ -98,7 +98,8 @@ def _has(message: str, names: str) -> bool:
 
 
 def as_yaml(data: Any) -> bytes:
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast
+    return yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True).encode()
 
 
 def case_of(

@@ -111,11 +111,22 @@ def _link_library(name: str, site: Path) -> None:
             python = b"#!" + bytes(target.parent) + rb"/python"
             target.write_bytes(re.sub(rb"\A#!\S*/python\S*", python, source.read_bytes()))
             target.chmod(0o755)
-        else:
-            try:
-                target.hardlink_to(source)
-            except OSError:  # another file system
-                shutil.copy(source, target)
+            continue
+        _link(source, target)
+        if source.suffix == ".py":  # with what is compiled, which would take many seconds
+            for compiled in source.parent.glob(f"__pycache__/{source.stem}.*"):
+                if compiled.suffix in (".pyc", ".nbi", ".nbc"):  # others are half written
+                    _link(compiled, target.parent / "__pycache__" / compiled.name)
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    try:
+        target.hardlink_to(source)
+    except FileExistsError:  # another library has it, too
+        pass
+    except OSError:  # another file system
+        shutil.copy(source, target)
 
 
 def host(folder: Path, tag: str) -> dict[str, str]:

@@ -71,22 +71,35 @@ def test_it_has_every_page_and_every_command(site):
     assert "domain.solution_dim" in text_of(site / "reference/domains.html")
 
 
-@pytest.mark.parametrize(
-    ("page", "named"),
-    [
-        pytest.param("```{run}\nfalse\n```", ("false", "1"), id="a command that fails"),
-        pytest.param("```{run}\n:exit: 2\ntrue\n```", ("true", "0"), id="a command that ends well"),
-        pytest.param("<!-- run -->\n```sh\nfalse\n```", ("false", "1"), id="a comment"),
-        pytest.param("<!-- run -->\n\n```sh\ntrue\n```", ("run",), id="a comment without a block"),
-        pytest.param("```{python}\n1 / 0\n```", ("ZeroDivisionError",), id="a cell that fails"),
-        pytest.param("[here](nowhere.md)", ("nowhere.md",), id="a link that leads nowhere"),
-        pytest.param("[here](#nowhere)", ("nowhere",), id="an anchor that is not there"),
-        pytest.param("```{picture} no.png\n```", ("no.png",), id="a figure that does not exist"),
-    ],
-)
-def test_a_page_that_is_wrong_builds_no_site(page, named, tmp_path):
-    (tmp_path / "index.md").write_text(f"# Page\n\n{page}\n")
-    words = ("-c", REPO / "docs", "-qW", tmp_path, tmp_path / "build/site")
+WRONG = {
+    "a command that fails": ("```{run}\nfalse\n```", "false", "1"),
+    "a command that ends well": ("```{run}\n:exit: 2\ntrue\n```", "true", "0"),
+    "a comment": ("<!-- run -->\n```sh\nfalse\n```", "false", "1"),
+    "a cell that fails": ("```{python}\n1 / 0\n```", "ZeroDivisionError"),
+    "a link that leads nowhere": ("[here](nowhere.md)", "nowhere.md"),
+    "an anchor that is not there": ("[here](#nowhere)", "nowhere"),
+    "a figure that does not exist": ("```{picture} no.png\n```", "no.png"),
+}
+
+
+def build_fails(folder: Path) -> str:
+    """Builds a site as `make docs` does; returns its messages."""
+    words = ("-c", REPO / "docs", "-qW", "--keep-going", folder, folder / "build/site")
     done = command("sphinx-build", *words, check=None)
     assert done.returncode != 0
-    names_all(done.stderr, "index.md", *named)
+    return done.stderr
+
+
+def test_pages_that_are_wrong_are_named(tmp_path):
+    (tmp_path / "index.md").write_text("# Page\n")
+    for name, (page, *_) in WRONG.items():
+        (tmp_path / f"{name}.md").write_text(f"---\norphan: true\n---\n# Page\n\n{page}\n")
+    _, *messages = build_fails(tmp_path).split(f"{tmp_path}/")
+    for name, (_, *named) in WRONG.items():
+        names_all("".join(m for m in messages if m.startswith(f"{name}.md:")), *named)
+    assert not [message for message in messages if message.startswith("index.md")]
+
+
+def test_a_comment_without_a_block_builds_no_site(tmp_path):
+    (tmp_path / "index.md").write_text("# Page\n\n<!-- run -->\n\n```sh\ntrue\n```\n")
+    names_all(build_fails(tmp_path), "index.md", "run")

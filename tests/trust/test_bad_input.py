@@ -11,21 +11,18 @@ from in_process import qdsweep
 from support import REPO, command, snakemake
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-MADE = list(generated())
-BY_HAND = list(hand_made())
-APART = list(only_as_processes())
-# These are real processes also in the short form.
-SAMPLE = [
-    *MADE[:: len(MADE) // 2],
-    *(case for case in BY_HAND if case.name.startswith("run huge: {archive: {dims")),
-    *APART[:1],
-    *(case for case in APART if case.name == "snakemake --config sweep=::: seed x"),
-    *(
-        case
-        for case in APART
-        if re.match(r"snakemake: (plan huge: {archive: {dims|.*bomb)", case.name)
-    ),
-]
+
+
+def sample() -> list[Case]:
+    """Returns those that are real processes also in the short form."""
+    made, apart = list(generated()), list(only_as_processes())
+    names = "snakemake --config sweep=::: seed x|snakemake: (plan huge: {archive: {dims|.*bomb)"
+    return [
+        *made[:: len(made) // 2],
+        *(case for case in hand_made() if case.name.startswith("run huge: {archive: {dims")),
+        *apart[:1],
+        *(case for case in apart if re.match(names, case.name)),
+    ]
 
 
 def message_in_process(case: Case, folder: Path) -> str:
@@ -74,14 +71,16 @@ def check(cases: list[Case], folder: Path, message_of) -> dict[Case, str]:
 
 @pytest.mark.timeout(1200)
 def test_a_wrong_value_of_every_kind_is_named(tmp_path):
-    assert len(MADE) > 1500
-    check(MADE if LONG else MADE[::3], tmp_path, message_in_process)
+    made = list(generated())
+    assert len(made) > 1500
+    check(made if LONG else made[::3], tmp_path, message_in_process)
 
 
 @pytest.mark.timeout(1200)
 def test_hand_made_ones_are_named(tmp_path, snapshot):
-    messages = check(BY_HAND, tmp_path, message_in_process)
-    assert len(messages) == len(BY_HAND), "all names differ"
+    by_hand = list(hand_made())
+    messages = check(by_hand, tmp_path, message_in_process)
+    assert len(messages) == len(by_hand), "all names differ"
     # Without the texts of Python and argparse, which differ between Python versions.
     left_out = re.compile("plan(:| huge)|(name|experiment|cluster) '|run: a plug-in that is no")
     lines = [shortened(messages[name], tmp_path) for name in messages if not left_out.match(name)]
@@ -100,4 +99,5 @@ def shortened(message: str, folder: Path) -> str:
 
 @pytest.mark.timeout(20_000)
 def test_real_processes_say_the_same(tmp_path):
-    check([*MADE, *BY_HAND, *APART] if LONG else SAMPLE, tmp_path, message_of_process)
+    cases = [*generated(), *hand_made(), *only_as_processes()] if LONG else sample()
+    check(cases, tmp_path, message_of_process)

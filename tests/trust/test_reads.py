@@ -5,6 +5,7 @@ re-evaluations, imported results, tables, figures, the page and what follows fro
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -32,7 +33,7 @@ from qdsweep.runs.load import load, load_elites, load_sweep
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KINDS = "map_elites cvt_map_elites sliding_boundaries nslc dns"
 EXPERIMENT = {
-    "domain": POLE["domain"],
+    "domain": {**POLE["domain"], "max_episode_steps": 40},
     "algorithm": "map_elites",
     "archive": {"dims": [5, 5]},
     "num_emitters": 1,
@@ -120,6 +121,18 @@ def kind_of(path: Path) -> str:
     return re.sub(r"[0-9a-f]{32}|\d+", "N", _RUN.sub("RUN", str(path)))
 
 
+_ARRAYS: dict[bytes, dict[str, bytes]] = {}
+
+
+def arrays_of(path: Path) -> dict[str, bytes]:
+    """Returns the arrays of a file; of files with equal bytes, it reads only the first."""
+    key = hashlib.sha256(path.read_bytes()).digest()
+    if key not in _ARRAYS:
+        arrays = read_arrays(path)
+        _ARRAYS[key] = {name: values.tobytes() for name, values in arrays.items()}
+    return _ARRAYS[key]
+
+
 def numbers(folder: Path, but: Path = Path()) -> dict[str, object]:
     """Returns the results of all runs, and the bytes of all other files with results, but one."""
     found: dict[str, object] = {}
@@ -136,8 +149,7 @@ def numbers(folder: Path, but: Path = Path()) -> dict[str, object]:
             found[name] = steps(path.parent)
         elif path.suffix == ".npz":
             with contextlib.suppress(BadInput):  # a copy of a damaged file
-                arrays = read_arrays(path)
-                found[name] = {key: values.tobytes() for key, values in arrays.items()}
+                found[name] = arrays_of(path)
         elif path.suffix != ".pkl":
             found[name] = path.read_bytes()
     return found
@@ -183,14 +195,15 @@ class Study:
         with READS.noted(self.folder) as read:
             code, printed, own = self.run(command)
         assert code == 0, (command, printed)
-        expected = numbers(self.folder) | own
-        copy(self.folder, self.straight)
         what = command.__name__ if callable(command) else str(command[0])
         kinds = self._kinds(what, read)
-        if kinds:
-            copy(self.before, self.folder)
-            again = self.run(command)[2]
-            volatile = differing(expected, numbers(self.folder) | again)
+        if not kinds:
+            return
+        expected = numbers(self.folder) | own
+        copy(self.folder, self.straight)
+        copy(self.before, self.folder)
+        again = self.run(command)[2]
+        volatile = differing(expected, numbers(self.folder) | again)
         for kind, paths in kinds.items():
             self.tried.add(kind)
             is_all = LONG or "centroids" in kind  # which had no checksum once
