@@ -296,8 +296,8 @@ def test_without_the_emulator_it_is_refused_before_anything_runs(monkeypatch):
     with refused("atari", "ale_py", "`make extras`"):
         require_packages_of(known)
     monkeypatch.setitem(sys.modules, "ale_py", None)
-    for name in ("atari", "emulator", "screens", "convolution"):
-        monkeypatch.delitem(sys.modules, f"qdsweep.domains.{name}", raising=False)
+    for name in ("games", "screens"):
+        monkeypatch.delitem(sys.modules, f"qdsweep.features.atari.{name}", raising=False)
     with refused("atari", "ale_py", "`make extras`"):
         game()
 

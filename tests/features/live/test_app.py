@@ -203,7 +203,7 @@ def test_truncated_files_vanished_runs_and_other_terminals_do_not_end_it(copied)
                 await pilot.pause(0.3)
             assert app.is_running
             assert len(app.follow.runs) == 4
-            assert "tiny: 4 runs" in "\n".join(screen(app))
+            await until(pilot, lambda: "tiny: 4 runs" in "\n".join(screen(app)))
 
     asyncio.run(watch())
 

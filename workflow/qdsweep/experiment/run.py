@@ -132,6 +132,8 @@ def compute(attempt: Attempt, stop: Stop, helpers: Helpers | None = None) -> Non
 def _refuse_fields(experiment: Experiment, domain: Domain) -> None:
     """Raises BadInput if a field of the user's domain has the name of a result of qdsweep."""
     if isinstance(experiment.domain, Plugin):
+        import qdsweep.algorithms.ribs  # noqa: F401 - before pyribs: without scikit-learn
+
         target = experiment.domain.type
         refuse_fields(domain, f"{find_source(target)}: domain.type = {target}")
 
