@@ -4,8 +4,8 @@ A pickle calls the functions and classes that it names. A reload file without th
 may therefore only name those of a list. Files of earlier releases have no digest, and files from
 another home or a copied folder have another user's.
 
-This module also translates the names and the state of earlier releases. A release that renames
-something in the payload only needs to extend this module.
+Files of earlier releases are translated when they are read: their names and their state. A release
+that renames something in the payload only needs to extend this module.
 """
 
 import copyreg

@@ -1,6 +1,7 @@
-"""status.json, the state of a run that is computed, with its attempts.
+"""The status of a run, in its files status.json, last_stop.json and failure.json.
 
-Also last_stop.json, which has why a run stopped, and failure.json of a run that would fail again.
+status.json has its progress and its attempts, and last_stop.json why it stopped. A run with
+failure.json would fail again.
 """
 
 import contextlib

@@ -35,8 +35,8 @@ value), a source without values (for parallel one empty value), and a name used 
 with a tab (parallel splits it into columns), a line break or a NUL. A blank line of a file is an
 empty value, as for parallel.
 
-The module also reads sweeps from command lines and from Snakemake's config, and writes their table
-as TSV.
+A shell and Snakemake's config change the text of a sweep, which is recovered here. Its table is
+written as TSV.
 """
 
 import errno
