@@ -150,7 +150,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
     from qdsweep.config.experiment import refuse_idle
     from qdsweep.config.memory import require_memory_of
-    from qdsweep.config.requirements import check_cited, require_packages_of
+    from qdsweep.config.references import check_cited
+    from qdsweep.config.requirements import require_packages_of
     from qdsweep.planning.checks import require_own_code
 
     _check_run(arguments)
