@@ -34,7 +34,8 @@ from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.state import Current, State, no_seconds
 from qdsweep.features import modules
 from qdsweep.files import atomic
-from qdsweep.host.key import is_kept_alone, key_file, own_digest
+from qdsweep.host.key import key_file, own_digest
+from qdsweep.host.permissions import is_kept_alone
 from qdsweep.records.metrics_file import begins_with, read_lines
 from qdsweep.records.paths import StateDir
 from qdsweep.records.reload_head import (

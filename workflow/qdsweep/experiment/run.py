@@ -21,7 +21,6 @@ from qdsweep.config.memory import require_memory_of
 from qdsweep.config.own_code import find_source
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
-from qdsweep.domains.plugin import refuse_fields
 from qdsweep.engines import make_engine
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.batch import Engine
@@ -132,6 +131,8 @@ def compute(attempt: Attempt, stop: Stop, helpers: Helpers | None = None) -> Non
 def _refuse_fields(experiment: Experiment, domain: Domain) -> None:
     """Raises BadInput if a field of the user's domain has the name of a result of qdsweep."""
     if isinstance(experiment.domain, Plugin):
+        from qdsweep.domains.plugin import refuse_fields
+
         target = experiment.domain.type
         refuse_fields(domain, f"{find_source(target)}: domain.type = {target}")
 

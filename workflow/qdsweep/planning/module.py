@@ -29,6 +29,7 @@ from qdsweep.planning.request import Given
 from qdsweep.planning.slurm_jobs import REQUESTED
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.progress import LARGE
+from qdsweep.records.reload_head import require_adopted
 from qdsweep.records.status import read_status
 from qdsweep.records.sums import withdraw
 from qdsweep.versions import __version__
@@ -196,8 +197,6 @@ def _objection(job: Any) -> WorkflowError | None:
     unit, _, amount = str(job.params.budget).partition("=")
     try:
         if not read_status(run.state).has_reached({unit: int(amount)}):
-            from qdsweep.records.reload_head import require_adopted  # only jobs need it
-
             require_adopted(run.state)
     except (BadInput, OSError) as error:
         return clear(error)

@@ -17,6 +17,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, write_json
 from qdsweep.metrics import CURVES
 from qdsweep.records.paths import RunDir, StateDir
+from qdsweep.records.reload_head import read_head
 from qdsweep.records.sums import checksum
 
 REMEDY = "Read the log, fix the cause, and repeat the same command. It keeps all finished runs."
@@ -157,8 +158,6 @@ def fingerprint_of(state: StateDir, status: Status) -> str:
     """
     if status.fingerprint or status.status != "finished":
         return status.fingerprint
-    from qdsweep.records.reload_head import read_head
-
     for path in state.reloads()[:1]:
         with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
             return str(read_head(file)[0]["fingerprint"])
