@@ -28,7 +28,6 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.attempt import Attempt
-from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.outputs import (
     all_versions,
@@ -195,6 +194,8 @@ class Recorder:
         self.attempts = before.attempts
         for attempt in self.attempts:
             if "how" not in attempt:  # it ended without a record
+                from qdsweep.experiment.endings import explain_kill
+
                 attempt["how"] = explain_kill(self.files, attempt)
                 log.warning("the last attempt was %s", attempt["how"])
         self.attempts.append(
