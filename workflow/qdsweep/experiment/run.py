@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
@@ -22,7 +22,6 @@ from qdsweep.config.own_code import find_source
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines import make_engine
-from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.batch import Engine
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import BadInput
@@ -51,6 +50,9 @@ from qdsweep.records.results import Summary, write_config
 from qdsweep.records.status import StatusFile, read_status, write_status
 from qdsweep.versions import installed_versions
 
+if TYPE_CHECKING:
+    from qdsweep.engines.allocation import Helpers
+
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
@@ -58,7 +60,7 @@ STATUS_SECONDS = 1.0
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
 
 
-def compute(attempt: Attempt, stop: Stop, helpers: Helpers | None = None) -> None:
+def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
 
     Args:
