@@ -19,15 +19,8 @@ from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.results import read_config
 from qdsweep.records.search_files import marker_path, read_decision, read_sealed, seen_in
 from qdsweep.records.status import LastStop, write_failure
-from qdsweep.search.decide import (
-    chosen_at,
-    decide,
-    level_of,
-    propose_candidates,
-    run_of_place,
-    score_at,
-    take_place,
-)
+from qdsweep.search.decide import decide, propose_candidates
+from qdsweep.search.places import chosen_at, level_of, run_of_place, score_at, take_place
 from qdsweep.search.search_plan import search_plan
 
 EXPERIMENT = {

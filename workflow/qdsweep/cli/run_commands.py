@@ -390,7 +390,7 @@ def add_search_commands(add: Add) -> None:
 
 def _place(arguments: argparse.Namespace) -> int:
     from qdsweep.records.plan import read_plan
-    from qdsweep.search.decide import chosen_at, level_of, take_place
+    from qdsweep.search.places import chosen_at, level_of, take_place
 
     sweep = Results(arguments.results).sweep(arguments.name)
     plan = read_plan(sweep)

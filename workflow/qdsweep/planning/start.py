@@ -292,7 +292,7 @@ class Start:
         if "run" in wildcards:
             run: RunDir | None = self.results.run(wildcards["run"])
         else:
-            from qdsweep.search.decide import run_of_place
+            from qdsweep.search.places import run_of_place
 
             level, place = self.levels[wildcards["level"]], int(wildcards["place"])
             run = run_of_place(self.folder, self.candidates, level, place, wildcards["seed"])
