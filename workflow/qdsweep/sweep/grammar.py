@@ -50,7 +50,8 @@ from pathlib import Path
 
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
-from qdsweep.sweep.drawn import SAMPLE, DrawnSource, Word, fail, read_drawn, words
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource, read_drawn
+from qdsweep.sweep.words import Word, fail, words
 
 OPERATORS = (":::", ":::+", "::::", "::::+", ":::~")
 
