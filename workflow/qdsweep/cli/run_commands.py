@@ -19,8 +19,9 @@ from qdsweep.cli.arguments import (
 )
 from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged, link, read_json_if_whole
-from qdsweep.host.lock import WAIT_SECONDS, Lock, lives, read_owner
+from qdsweep.host.lock import WAIT_SECONDS, Lock
 from qdsweep.host.machine import apply_baseline
+from qdsweep.host.owner import lives, read_owner
 from qdsweep.host.process import RANKS, die_with_parent
 from qdsweep.records.paths import Results, RunDir, run_of_connection
 from qdsweep.text import plural, quoted

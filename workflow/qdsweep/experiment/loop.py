@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation, copied
-from qdsweep.domains.normalizer import merge
 from qdsweep.engines.batch import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
 from qdsweep.errors import BadInput, QdsweepError
@@ -176,6 +175,8 @@ def tell(experiment: Experiment, state: State, after_tell: Callable[[Evaluation]
     with timed(current.seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
+            from qdsweep.domains.normalizer import merge
+
             join = merge if experiment.domain.merges_moments else np.add
             for tally in evaluation.tally:  # in the order of the rows, whichever worker was first
                 state.context = join(state.context, tally)

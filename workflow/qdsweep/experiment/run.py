@@ -41,8 +41,8 @@ from qdsweep.experiment.saver import Saver
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.clock import AWAKE
-from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load, processor, require_baseline
+from qdsweep.host.owner import this_process
 from qdsweep.host.process import image
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir

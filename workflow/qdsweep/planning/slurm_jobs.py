@@ -17,7 +17,8 @@ from functools import cached_property
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import DEAD_SECONDS, FileWatch, read_owner
+from qdsweep.host.lock import DEAD_SECONDS, FileWatch
+from qdsweep.host.owner import read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
 from qdsweep.planning.internals import joined, wildcards_of
 from qdsweep.records.paths import Results, RunDir

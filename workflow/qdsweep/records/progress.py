@@ -10,7 +10,8 @@ from typing import Any
 
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.files import read_json_if_whole, signature
-from qdsweep.host.lock import describe, is_alive, read_owner
+from qdsweep.host.lock import is_alive
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.records.index import Index
 from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm

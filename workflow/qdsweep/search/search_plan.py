@@ -18,7 +18,6 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results
 from qdsweep.records.search_files import Level, decision_path, marker_path
-from qdsweep.search.draws import shuffled
 from qdsweep.search.levels import levels, samples_of
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import drawn_in
@@ -194,6 +193,8 @@ def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tupl
     if is_drawn:  # in the order of the draws, so further samples come last
         groups.sort(key=lambda group: group[0][SAMPLE])
     else:  # shuffled, because similar neighbours of a grid would otherwise share a decision
+        from qdsweep.search.draws import shuffled
+
         groups = shuffled(groups, search.seed)
     candidates: dict[str, Candidate] = {}
     for values, rows in groups:
