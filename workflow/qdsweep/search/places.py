@@ -12,12 +12,13 @@ from typing import Any
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import read_json_if_whole
 from qdsweep.metrics import Metric
+from qdsweep.records.last_stop import read_failure
 from qdsweep.records.metrics_file import read_lines, unit_column
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.records.search_files import Chosen, Level, marker_path, read_decision, write_sealed
 from qdsweep.records.sources import code_of_metrics, measured_otherwise
-from qdsweep.records.status import read_attempts, read_failure
+from qdsweep.records.status import read_attempts
 
 
 def level_of(plan: Plan, name: str) -> Level:
