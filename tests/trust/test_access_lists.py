@@ -22,7 +22,7 @@ from test_strangers import RUN, forge, go_on, newest
 
 from qdsweep.cli import main
 from qdsweep.files import atomic
-from qdsweep.host.key import is_kept_alone
+from qdsweep.host.permissions import is_kept_alone
 
 GROUP = 54320  # of no one else: only the stranger of this test is in it
 ENTRIES = ("u:{0}:rw", "u:{0}:r", "g:{1}:rw", "g:{1}:r", "u:{2}:rw", "g::rw", "o::rw", "m::r")

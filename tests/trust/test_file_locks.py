@@ -17,7 +17,7 @@ from results import outcome, summary
 from support import BIN, TINY, write_yaml
 from waiting import says, wait_until
 
-from qdsweep.host.lock import read_owner
+from qdsweep.host.owner import read_owner
 from qdsweep.records.paths import RunDir
 
 HERE = Path(__file__).parent

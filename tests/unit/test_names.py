@@ -1,6 +1,7 @@
 """Public names have one definition, constants stand above, and what users' files import stays."""
 
 import ast
+import re
 from collections import defaultdict
 from importlib import import_module
 
@@ -114,3 +115,17 @@ def test_a_module_has_a_name_of_its_own():
             places[file.stem].append(str(place))
     several = {name: files for name, files in places.items() if len(files) > 1}
     assert several.keys() == MODULES.keys(), several
+
+
+def test_no_module_does_something_else_too():
+    """A module with a second noun is two modules."""
+    starts = ("It ", "The module ", "This module ", "Also")
+    found = [
+        f"{file}: {sentence}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for sentence in re.split(
+            r"(?<=[.:])\s+", ast.get_docstring(ast.parse(file.read_text())) or ""
+        )
+        if sentence.startswith(starts) and re.search(r"\balso\b", sentence, re.IGNORECASE)
+    ]
+    assert found == []

@@ -233,7 +233,7 @@ ROUNDED: dict[str, set[str]] = {
     "planning/outlook": {"_first_batch"},
     "features/scale/study": {"_figure", "advise"},
     "search/levels": {"_rungs"},
-    "search/search_plan": {"_table"},
+    "search/search_outlook": {"_table"},
     "sweep/drawn": {"DrawnSource.scaled", "_rounded"},
 }
 

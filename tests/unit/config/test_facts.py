@@ -14,7 +14,7 @@ from qdsweep.config import domain as domains
 from qdsweep.config import emitters
 from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.compose import compose, read_part
-from qdsweep.config.requirements import bibliography, check_cited
+from qdsweep.config.references import bibliography, check_cited
 from qdsweep.sweep.ids import run_id
 
 

@@ -15,17 +15,9 @@ from in_process import qdsweep
 from refusals import names_all
 from waiting import wait_until
 
-from qdsweep.host import lock, slurm
-from qdsweep.host.lock import (
-    FileWatch,
-    Lock,
-    Locked,
-    is_alive,
-    lives,
-    may_be_alive,
-    read_owner,
-    this_owner,
-)
+from qdsweep.host import lock, owner, slurm
+from qdsweep.host.lock import FileWatch, Lock, Locked, is_alive, may_be_alive
+from qdsweep.host.owner import lives, read_owner, this_owner
 from qdsweep.planning import slurm_jobs
 from qdsweep.records.paths import Results
 
@@ -60,7 +52,7 @@ def test_a_claim_without_an_owner_blocks_for_seconds(tmp_path, monkeypatch):
 
 
 def test_proc_is_asked_for_a_process_of_this_node(process):
-    began = lock._began(process.pid)
+    began = owner._began(process.pid)
     there = this_owner() | {"pid": process.pid, "began": began}
     assert lives(there) is True
     assert lives({**there, "began": "1"}) is False, "its number now belongs to another process"
@@ -76,7 +68,7 @@ def test_proc_is_asked_for_a_process_of_this_node(process):
 @pytest.mark.parametrize("is_running", [True, False])
 def test_another_boot_or_container_decides_nothing(process, changes, is_running):
     """Whatever the name of the host is, and whether a process here has that number."""
-    began = lock._began(process.pid)
+    began = owner._began(process.pid)
     if not is_running:
         process.kill()
         process.wait()
@@ -88,9 +80,9 @@ def test_another_boot_or_container_decides_nothing(process, changes, is_running)
 
 def test_a_process_that_proc_hides_is_not_taken_for_dead(process, monkeypatch):
     """As with hidepid, where /proc has only the user's own processes."""
-    there = this_owner() | {"pid": process.pid, "began": lock._began(process.pid)}
-    monkeypatch.setattr(lock, "_began", lambda pid: None)
-    monkeypatch.setattr(lock, "_is_hidden", lambda pid: True)
+    there = this_owner() | {"pid": process.pid, "began": owner._began(process.pid)}
+    monkeypatch.setattr(owner, "_began", lambda pid: None)
+    monkeypatch.setattr(owner, "_is_hidden", lambda pid: True)
     assert lives(there) is None
 
 
@@ -98,9 +90,9 @@ def test_a_process_that_proc_hides_is_not_taken_for_dead(process, monkeypatch):
 TWIN = """
 import sys, time
 from pathlib import Path
-from qdsweep.host import lock
+from qdsweep.host import lock, owner
 lock._granted = lambda file, operation: True
-lock._kernel = lambda: {"boot": f"boot-{sys.argv[1]}", "pids": f"pid:[{sys.argv[1]}]"}
+owner._kernel = lambda: {"boot": f"boot-{sys.argv[1]}", "pids": f"pid:[{sys.argv[1]}]"}
 lock.BEAT_SECONDS, lock.DEAD_SECONDS = 0.2, 4.0
 with lock.Lock(Path("lock")):
     print("has it", flush=True)
@@ -195,7 +187,7 @@ def test_it_is_as_writable_as_the_umask_allows(tmp_path, umask):
 
 
 def test_a_zombie_is_dead(process):
-    there = this_owner() | {"pid": process.pid, "began": lock._began(process.pid)}
+    there = this_owner() | {"pid": process.pid, "began": owner._began(process.pid)}
     process.kill()
     wait_until(lambda: not lives(there))
     assert process.returncode is None, "no process has waited for it"

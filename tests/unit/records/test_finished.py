@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from qdsweep.host.lock import Lock, this_owner
+from qdsweep.host.lock import Lock
+from qdsweep.host.owner import this_owner
 from qdsweep.records import progress
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.status import write_status

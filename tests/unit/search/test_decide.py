@@ -13,21 +13,14 @@ from qdsweep.host.machine import has_avx2
 from qdsweep.metrics import BY_NAME
 from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.rows import plan_data, sweep_of
+from qdsweep.records.last_stop import LastStop, write_failure
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.results import read_config
 from qdsweep.records.search_files import marker_path, read_decision, read_sealed, seen_in
-from qdsweep.records.status import LastStop, write_failure
-from qdsweep.search.decide import (
-    chosen_at,
-    decide,
-    level_of,
-    propose_candidates,
-    run_of_place,
-    score_at,
-    take_place,
-)
+from qdsweep.search.decide import decide, propose_candidates
+from qdsweep.search.places import chosen_at, level_of, run_of_place, score_at, take_place
 from qdsweep.search.search_plan import search_plan
 
 EXPERIMENT = {

@@ -13,7 +13,8 @@ from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config
 from qdsweep.records.search_files import Seen, marker_path, write_sealed
 from qdsweep.search.decide import propose_candidates
-from qdsweep.search.search_plan import SearchPlan, basis, search_plan, spoiled
+from qdsweep.search.rebuilt import spoiled
+from qdsweep.search.search_plan import SearchPlan, basis, search_plan
 
 GRID = "::: batch_size 4 8 ::: sigma0 0.1 0.5 1 ::: seed 1 2"
 DRAWN = ":::~ sigma0 log 0.05 5 :::~ batch_size logint 2 40 ::: seed 1 2"

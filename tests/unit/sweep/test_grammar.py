@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refusals import names_all, refused
 
 from qdsweep.errors import BadInput
-from qdsweep.sweep.drawn import SAMPLE, DrawnSource, words
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource
 from qdsweep.sweep.grammar import (
     OPERATORS,
     Source,
@@ -25,6 +25,7 @@ from qdsweep.sweep.grammar import (
     parse,
     recover,
 )
+from qdsweep.sweep.words import words
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:

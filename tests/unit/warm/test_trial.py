@@ -7,7 +7,7 @@ from support import TINY
 
 from qdsweep.config.compose import compose
 from qdsweep.host.machine import settings
-from qdsweep.warm.launcher import try_algorithms
+from qdsweep.warm.trial import try_algorithms
 
 
 def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):

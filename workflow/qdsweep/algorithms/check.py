@@ -28,7 +28,7 @@ from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation, evaluated
 from qdsweep.errors import BadInput, raised
-from qdsweep.host.process import answer, answer_of
+from qdsweep.host.answer import answer, answer_of
 from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.archive import SEED, archive_digest
 from qdsweep.records.history import History

@@ -18,6 +18,7 @@ from qdsweep.analysis.columns import (
 )
 from qdsweep.config.model import value_text
 from qdsweep.errors import BadInput
+from qdsweep.files import last_line
 from qdsweep.metrics import NORM_QD_SCORE, Metric
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
@@ -38,7 +39,6 @@ from qdsweep.records.search_files import (
     read_markers,
     seen_of,
 )
-from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, count_candidates, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE, DrawnSource
 from qdsweep.sweep.grammar import drawn_in

@@ -10,8 +10,9 @@ from pathlib import Path
 from qdsweep.analysis.stage import Stage
 from qdsweep.analysis.stages import STAGES
 from qdsweep.files import read_json_if_whole, write_text
-from qdsweep.host.lock import FileWatch, Lock, describe, read_owner
+from qdsweep.host.lock import FileWatch, Lock
 from qdsweep.host.machine import apply_baseline, has_avx2
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import sums_of, withdraw
 from qdsweep.text import formulas

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from qdsweep.cli.arguments import RESULTS_OPTION, Add
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
+from qdsweep.host.lock import Lock, Locked, is_alive
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.records.paths import Results, RunDir, is_imported
 from qdsweep.text import plural
 

@@ -19,8 +19,9 @@ from qdsweep.cli.arguments import (
 )
 from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged, link, read_json_if_whole
-from qdsweep.host.lock import WAIT_SECONDS, Lock, lives, read_owner
+from qdsweep.host.lock import WAIT_SECONDS, Lock
 from qdsweep.host.machine import apply_baseline
+from qdsweep.host.owner import lives, read_owner
 from qdsweep.host.process import RANKS, die_with_parent
 from qdsweep.records.paths import Results, RunDir, run_of_connection
 from qdsweep.text import plural, quoted
@@ -150,7 +151,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
     from qdsweep.config.experiment import refuse_idle
     from qdsweep.config.memory import require_memory_of
-    from qdsweep.config.requirements import check_cited, require_packages_of
+    from qdsweep.config.references import check_cited
+    from qdsweep.config.requirements import require_packages_of
     from qdsweep.planning.checks import require_own_code
 
     _check_run(arguments)
@@ -389,7 +391,7 @@ def add_search_commands(add: Add) -> None:
 
 def _place(arguments: argparse.Namespace) -> int:
     from qdsweep.records.plan import read_plan
-    from qdsweep.search.decide import chosen_at, level_of, take_place
+    from qdsweep.search.places import chosen_at, level_of, take_place
 
     sweep = Results(arguments.results).sweep(arguments.name)
     plan = read_plan(sweep)

@@ -1,7 +1,4 @@
-"""Episodes: their policies and measures.
-
-The module also has the keys and facts of every domain.
-"""
+"""The keys and facts that several types of domains share: of all, and of those with episodes."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,24 +1,18 @@
-"""Packages that only some runs need, and how the known ones are installed.
-
-It also reads the BibTeX entries of config/references.bib, which presets cite by their keys.
-"""
+"""Packages that only some runs need, and how the known ones are installed."""
 
 import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
-from qdsweep.config.files import HOME, PRESET_FOLDER
+from qdsweep.config.files import HOME
 from qdsweep.config.own_code import find_source
 from qdsweep.errors import BadInput
 from qdsweep.host.process import RANKS, which
-from qdsweep.text import nearest
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
@@ -142,36 +136,3 @@ def check_installed(cluster: Cluster) -> None:
     program = shlex.split(launcher or "")[:1]
     if program and which(program[0]) is None:
         raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
-
-
-@cache
-def bibliography() -> dict[str, str]:
-    """Returns key -> BibTeX entry, from qdsweep's file and the working directory's."""
-    entries_by_key: dict[str, str] = {}
-    for path in (PRESET_FOLDER / "references.bib", Path("config/references.bib")):
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        entries = re.split(r"\n(?=@)", text)
-        entries_by_key |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
-    return entries_by_key
-
-
-def _keyed(entry: str) -> tuple[str, str] | None:
-    """Returns an entry and its key; None for the text before the first entry."""
-    match = re.match(r"@\w+\s*\{\s*([^\s,{}]+)\s*,", entry)
-    return (entry.strip(), match[1]) if match else None
-
-
-def check_cited(experiments: Iterable["Experiment"]) -> None:
-    """Refuses a key of `cite` that config/references.bib does not have.
-
-    Raises:
-        BadInput: The message names the key, and the algorithm or domain that cites it.
-    """
-    for experiment in experiments:
-        for kind, part in (("algorithm", experiment.algorithm), ("domain", experiment.domain)):
-            for key in part.cite:
-                if key not in bibliography():
-                    raise BadInput(
-                        f"{kind} {part.name}: cite = {key!r}: config/references.bib has no such "
-                        f"entry; {nearest(key, bibliography())}add it there"
-                    )

@@ -25,7 +25,7 @@ from qdsweep.domains.base import (
 )
 from qdsweep.domains.experience import check_experience
 from qdsweep.errors import BadInput, raised
-from qdsweep.host.process import answer, answer_of
+from qdsweep.host.answer import answer, answer_of
 from qdsweep.records.archive import TAKEN
 
 _TIMES = 3

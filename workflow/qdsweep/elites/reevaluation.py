@@ -30,7 +30,7 @@ from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.host.clock import AWAKE
-from qdsweep.host.slurm import WallTime
+from qdsweep.host.wall_time import WallTime
 from qdsweep.records.paths import RunDir
 from qdsweep.runs.elite import elite_contexts
 from qdsweep.runs.load import Run

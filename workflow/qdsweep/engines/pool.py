@@ -1,7 +1,7 @@
-"""The engine of all executors, which passes them the parts of a batch in advance.
+"""Engines, which evaluate a batch part by part: in an executor's workers, or in this process.
 
-The module also divides a batch into parts. It has the interface of an executor, a subset of
-`concurrent.futures`, and the serial engine, which evaluates in the main process.
+The workers get their parts in advance. The interface of an executor is a subset of
+`concurrent.futures`.
 """
 
 import logging

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.host.slurm import WallTime
+from qdsweep.host.wall_time import WallTime
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.sources import form_in, identities
 from qdsweep.sweep.ids import Identity

@@ -15,16 +15,16 @@ from qdsweep.experiment.stop import Interrupted
 from qdsweep.files import atomic
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.host.slurm import end_state
-from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.records.status import (
+from qdsweep.records.last_stop import (
     LastStop,
     forget_failure,
     read_failure,
     read_last_stop,
-    read_status,
     write_failure,
     write_last_stop,
 )
+from qdsweep.records.paths import RunDir, StateDir
+from qdsweep.records.status import read_status
 
 # Causes for which a retry of Snakemake helps, because it resumes from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")

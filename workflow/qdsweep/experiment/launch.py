@@ -16,9 +16,11 @@ from qdsweep.experiment.attempt import Attempt, Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole, try_to_remove
 from qdsweep.host import process
-from qdsweep.host.lock import Lock, describe, this_process
+from qdsweep.host.lock import Lock
 from qdsweep.host.machine import apply_baseline
-from qdsweep.host.slurm import WallTime, job_details
+from qdsweep.host.owner import describe, this_process
+from qdsweep.host.slurm import job_details
+from qdsweep.host.wall_time import WallTime
 from qdsweep.records.aside import abandoned_in, put_back
 from qdsweep.records.metrics_file import read_rows
 from qdsweep.records.paths import RunDir

@@ -1,27 +1,20 @@
-"""The QD loop: ask, evaluate, tell, and occasionally a reload file.
-
-The module also measures numba's compilation in this process, which does not count in any phase of
-an iteration. pyribs compiles parts of its CMA emitters at their first call in each process. Forks
-of the warm process need no compilation.
-"""
+"""The QD loop: ask, evaluate, tell, and occasionally a reload file."""
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numba.core import event
 from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation, copied
-from qdsweep.domains.normalizer import merge
 from qdsweep.engines.batch import Batch, Engine, is_repeated
 from qdsweep.engines.failures import describe_failure
 from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.compilation import compiled
 from qdsweep.experiment.state import Pending, State, added, evaluation_seeds, reached
 from qdsweep.experiment.stop import Stop
 from qdsweep.host.clock import AWAKE
@@ -29,34 +22,6 @@ from qdsweep.host.clock import AWAKE
 log = logging.getLogger("qdsweep")
 # A run whose budget is in steps ends after this many evaluations in a row without a step.
 IDLE = 1000
-
-
-class _Stopwatch(event.Listener):
-    """Adds up the time of numba's events. Nested events count once."""
-
-    def __init__(self) -> None:
-        self.seconds = self._since = 0.0
-        self._depth = 0
-
-    def on_start(self, event: event.Event) -> None:
-        if self._depth == 0:
-            self._since = time.perf_counter()
-        self._depth += 1
-
-    def on_end(self, event: event.Event) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self.seconds += time.perf_counter() - self._since
-
-
-_stopwatch = _Stopwatch()
-# numba holds this lock while it compiles a function or loads a compiled one, not while it calls it.
-event.register("numba:compiler_lock", _stopwatch)
-
-
-def compiled() -> float:
-    """Returns the time of numba's compilation in this process since this import [s]."""
-    return _stopwatch.seconds
 
 
 def run_loop(
@@ -210,6 +175,8 @@ def tell(experiment: Experiment, state: State, after_tell: Callable[[Evaluation]
     with timed(current.seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
+            from qdsweep.domains.normalizer import merge
+
             join = merge if experiment.domain.merges_moments else np.add
             for tally in evaluation.tally:  # in the order of the rows, whichever worker was first
                 state.context = join(state.context, tally)

@@ -4,8 +4,8 @@ A pickle calls the functions and classes that it names. A reload file without th
 may therefore only name those of a list. Files of earlier releases have no digest, and files from
 another home or a copied folder have another user's.
 
-This module also translates the names and the state of earlier releases. A release that renames
-something in the payload only needs to extend this module.
+Files of earlier releases are translated when they are read: their names and their state. A release
+that renames something in the payload only needs to extend this module.
 """
 
 import copyreg
@@ -34,7 +34,8 @@ from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.state import Current, State, no_seconds
 from qdsweep.features import modules
 from qdsweep.files import atomic
-from qdsweep.host.key import is_kept_alone, key_file, own_digest
+from qdsweep.host.key import key_file, own_digest
+from qdsweep.host.permissions import is_kept_alone
 from qdsweep.records.metrics_file import begins_with, read_lines
 from qdsweep.records.paths import StateDir
 from qdsweep.records.reload_head import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
@@ -21,15 +21,12 @@ from qdsweep.config.memory import require_memory_of
 from qdsweep.config.own_code import find_source
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
-from qdsweep.domains.plugin import refuse_fields
 from qdsweep.engines import make_engine
-from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.batch import Engine
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.attempt import Attempt
-from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.outputs import (
     all_versions,
@@ -44,14 +41,17 @@ from qdsweep.experiment.saver import Saver
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.clock import AWAKE
-from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load, processor, require_baseline
+from qdsweep.host.owner import this_process
 from qdsweep.host.process import image
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.results import Summary, write_config
 from qdsweep.records.status import StatusFile, read_status, write_status
 from qdsweep.versions import installed_versions
+
+if TYPE_CHECKING:
+    from qdsweep.engines.allocation import Helpers
 
 log = logging.getLogger("qdsweep")
 
@@ -60,7 +60,7 @@ STATUS_SECONDS = 1.0
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
 
 
-def compute(attempt: Attempt, stop: Stop, helpers: Helpers | None = None) -> None:
+def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
 
     Args:
@@ -133,6 +133,7 @@ def _refuse_fields(experiment: Experiment, domain: Domain) -> None:
     """Raises BadInput if a field of the user's domain has the name of a result of qdsweep."""
     if isinstance(experiment.domain, Plugin):
         import qdsweep.algorithms.ribs  # noqa: F401 - before pyribs: without scikit-learn
+        from qdsweep.domains.plugin import refuse_fields
 
         target = experiment.domain.type
         refuse_fields(domain, f"{find_source(target)}: domain.type = {target}")
@@ -196,6 +197,8 @@ class Recorder:
         self.attempts = before.attempts
         for attempt in self.attempts:
             if "how" not in attempt:  # it ended without a record
+                from qdsweep.experiment.endings import explain_kill
+
                 attempt["how"] = explain_kill(self.files, attempt)
                 log.warning("the last attempt was %s", attempt["how"])
         self.attempts.append(

@@ -1,8 +1,8 @@
-"""The CPU, memory and load of this machine. Import this module before numpy.
+"""This machine: its CPU, its memory and its load. Import this module before numpy.
 
-Its settings give the same bits on every x86-64 machine with AVX2. Arrays that can never fit in
-memory are refused, and the message names their key. The module also measures the load: with more
-processes than cores, measured times are too long.
+The settings for its CPU give the same bits on every x86-64 machine with AVX2. Arrays that can never
+fit in its memory are refused, and the message names their key. Its load shows which measured times
+are too long, because more processes than cores wanted to run.
 """
 
 import ctypes

@@ -1,7 +1,6 @@
-"""Processes of this machine: their parents, installed programs, checks in separate processes.
+"""Processes of this machine: their parents, users, memory, programs and endings.
 
-A check that ends its process ends nothing else, and is reported. In an image, where there is no
-Slurm, a process also gets facts about the host.
+An image has no Slurm, so facts about the host are passed to the processes in it.
 """
 
 import contextlib
@@ -12,14 +11,10 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-from qdsweep.errors import BadInput, raised
 
 # The variables that name a user, in the order in which Python's getpass reads them.
 _NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
@@ -123,61 +118,6 @@ def ending(code: int) -> str:
         with contextlib.suppress(ValueError):
             return signal.Signals(number).name
     return f"exit code {code}"
-
-
-def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str:
-    """Runs a module in a separate process, and returns its answer; see `answer`.
-
-    Args:
-        module: The module, which calls `answer`.
-        about: The text of its standard input.
-        name: The name of the checked thing, for the message.
-        env: Further variables of its environment.
-
-    Raises:
-        BadInput: It has found something wrong, or its process has ended without an answer.
-    """
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", module],
-        input=about,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode and done.stdout:
-        is_refusal = done.returncode == BadInput.exit_code
-        raise BadInput(f"{f'{name}: ' * (not is_refusal)}{done.stdout.strip()}")
-    if done.returncode or not done.stdout:
-        last = " ".join(done.stderr.strip().splitlines()[-1:])
-        raise BadInput(
-            f"{name}: it ended its process with {ending(done.returncode)}"
-            f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
-        )
-    sys.stderr.write(done.stderr)  # output and warnings of the process
-    return done.stdout
-
-
-def answer(check: Callable[[str], str]) -> int:
-    """Checks the text on standard input; prints the answer, or the error.
-
-    Args:
-        check: Is given standard input, and returns the answer, or raises BadInput. Another error
-            is printed with the line of the user's code.
-
-    Returns:
-        The exit code.
-    """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # its output is not the answer
-            result = check(sys.stdin.read())
-    except BadInput as error:
-        print(error)
-        return error.exit_code
-    except Exception as error:
-        print(raised(error))
-        return 1
-    print(result)
-    return 0
 
 
 @functools.cache

@@ -14,7 +14,8 @@ from qdsweep.planning.slurm_jobs import requeue_lost, require_request
 from qdsweep.planning.start import Start
 from qdsweep.records.aside import put_back
 from qdsweep.search.pbt import with_changes
-from qdsweep.warm.launcher import start_warm, try_algorithms
+from qdsweep.warm.launcher import start_warm
+from qdsweep.warm.trial import try_algorithms
 
 
 def begin(

@@ -10,7 +10,8 @@ from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
 from qdsweep.config.own_code import refuse_unknown, require_source
 from qdsweep.config.own_metric import own_metrics
-from qdsweep.config.requirements import check_cited, require_packages, require_packages_of
+from qdsweep.config.references import check_cited
+from qdsweep.config.requirements import require_packages, require_packages_of
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import METRICS, Metric

@@ -13,6 +13,7 @@ from typing import Any
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from qdsweep.files import last_lines
 from qdsweep.ornaments import ornament
 from qdsweep.planning.internals import (
     RULES,
@@ -25,7 +26,6 @@ from qdsweep.planning.internals import (
     is_usual_output,
 )
 from qdsweep.records.progress import Standing, totals
-from qdsweep.records.status import last_lines
 from qdsweep.text import duration, plural
 
 _EVERY = 60.0

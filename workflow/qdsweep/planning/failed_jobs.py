@@ -9,22 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.config.files import shown
+from qdsweep.files import last_line
 from qdsweep.host.lock import may_be_alive
 from qdsweep.planning.console import end_with
 from qdsweep.planning.internals import RULES, failed_jobs, is_own, limit_attempts
-from qdsweep.records.paths import RunDir
-from qdsweep.records.progress import KILLED
-from qdsweep.records.status import (
-    REMEDY,
+from qdsweep.records.last_stop import (
     LastStop,
-    Status,
-    last_line,
     read_failure,
     read_last_stop,
-    read_status,
     write_failure,
     write_last_stop,
 )
+from qdsweep.records.paths import RunDir
+from qdsweep.records.progress import KILLED
+from qdsweep.records.status import REMEDY, Status, read_status
 from qdsweep.text import cut, plural
 
 _LISTED = 5

@@ -17,7 +17,7 @@ from qdsweep.config.files import shown
 from qdsweep.config.own_code import read_source
 from qdsweep.config.sweep import Confirm
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import describe, read_owner
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, PlannedRun, read_plan
 from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total

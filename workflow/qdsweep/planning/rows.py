@@ -17,7 +17,6 @@ from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.search_files import read_search_rows
 from qdsweep.records.sources import finder, sources_of
-from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
 from qdsweep.search.search_plan import SearchPlan
 from qdsweep.sweep.drawn import SAMPLE
@@ -48,13 +47,17 @@ def sweep_of(
         BadInput: The sweep or one of its experiments is wrong, or its samples would replace those
             that it had before.
     """
-    search = settings.search
+    search, draw = settings.search, None
+    if search and samples_of(search):
+        from qdsweep.search.draws import drawn_by
+
+        draw = drawn_by(search)
     try:
         sweep = table_of_runs(
             settings.experiment,
             settings.sweep,
             find=finder(results),
-            draw=drawn_by(search) if search and samples_of(search) else None,
+            draw=draw,
             excluded=settings.exclude,
         )
     except BadInput as error:

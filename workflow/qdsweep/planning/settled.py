@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.records.index import Index
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.status import Status, read_status
 
@@ -56,6 +55,8 @@ def settled(
     ]
     if not reached:
         return Settled()
+    from qdsweep.records.index import Index
+
     seen: dict[str, float | None] = {}
     before = time.time_ns() - _TICK
 

@@ -17,11 +17,13 @@ from functools import cached_property
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import DEAD_SECONDS, FileWatch, read_owner
+from qdsweep.host.lock import DEAD_SECONDS, FileWatch
+from qdsweep.host.owner import read_owner
 from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
 from qdsweep.planning.internals import joined, wildcards_of
+from qdsweep.records.last_stop import read_last_stop
 from qdsweep.records.paths import Results, RunDir
-from qdsweep.records.status import read_last_stop, read_status
+from qdsweep.records.status import read_status
 from qdsweep.text import plural
 
 GROWTH = 1.5

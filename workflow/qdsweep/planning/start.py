@@ -38,7 +38,7 @@ from qdsweep.records.status import (
     require_fingerprint,
 )
 from qdsweep.search.levels import count_finalists
-from qdsweep.search.search_plan import SearchPlan, search_outlook, search_plan, spoiled
+from qdsweep.search.search_plan import SearchPlan, search_plan
 from qdsweep.text import listed, plural
 
 
@@ -204,6 +204,8 @@ class Start:
         """Files of a search that were edited, truncated or are of runs that were removed: why."""
         if self.search is None:
             return {}
+        from qdsweep.search.rebuilt import spoiled
+
         return spoiled(self.settings.name, self.search, self.results, self.plan.get("sources", {}))
 
     @property
@@ -292,7 +294,7 @@ class Start:
         if "run" in wildcards:
             run: RunDir | None = self.results.run(wildcards["run"])
         else:
-            from qdsweep.search.decide import run_of_place
+            from qdsweep.search.places import run_of_place
 
             level, place = self.levels[wildcards["level"]], int(wildcards["place"])
             run = run_of_place(self.folder, self.candidates, level, place, wildcards["seed"])
@@ -343,6 +345,8 @@ class Start:
             yield from outlook(*parts, standings, self._changes, self.results)
             left = any(now.state != "finished" for now in standings if not now.run.confirms)
         else:
+            from qdsweep.search.search_outlook import search_outlook
+
             yield from search_outlook(settings, search, self.sweep, self.spoiled, self.results)
             left = self.left[0] > 0
         if settings.confirm and not (settings.partial or settings.shard):

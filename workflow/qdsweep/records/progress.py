@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.config.experiment import BUDGETS
-from qdsweep.files import read_json_if_whole, signature
-from qdsweep.host.lock import describe, is_alive, read_owner
-from qdsweep.records.index import Index
+from qdsweep.files import last_line, read_json_if_whole, signature
+from qdsweep.host.lock import is_alive
+from qdsweep.host.owner import describe, read_owner
+from qdsweep.records.last_stop import read_last_stop
 from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm
 from qdsweep.records.sources import changed_since, kept_sources
-from qdsweep.records.status import Status, fingerprint_of, last_line, read_last_stop, read_status
+from qdsweep.records.status import Status, fingerprint_of, read_status
 
 LARGE = 1000
 """A sweep of more runs is a large one."""
@@ -42,6 +43,8 @@ def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
     """
     if len(runs) <= LARGE:
         return {}
+    from qdsweep.records.index import Index
+
     folder = str(sweep.results.runs)
     index = Index[Status](
         path=sweep.finished,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from qdsweep.errors import BadInput, StorageError, owner_of
-from qdsweep.host.key import is_kept_alone, own_digest
 from qdsweep.records.paths import StateDir
 
 FORMAT = 3
@@ -38,6 +37,8 @@ def read_head(file: IO[bytes]) -> tuple[dict[str, Any], str, str]:
 
 def is_signed(checksum: str, digest: str) -> bool:
     """Returns whether a digest is the user's own of a checksum."""
+    from qdsweep.host.key import own_digest  # most starts find no reload file
+
     own = own_digest(checksum) if digest else None
     return own is not None and hmac.compare_digest(own.encode(), digest.encode())
 
@@ -72,6 +73,8 @@ def require_adopted(files: StateDir) -> None:
         BadInput: Another user may have written it, or does not let this user read it.
     """
     for path in files.reloads()[:1]:
+        from qdsweep.host.permissions import is_kept_alone  # most runs have none
+
         with refusing_unreadable(path), contextlib.suppress(ValueError), path.open("rb") as file:
             if is_kept_alone(file.fileno(), path.parent):
                 return

@@ -1,12 +1,9 @@
-"""status.json, the state of a run that is computed, with its attempts.
-
-Also last_stop.json, which has why a run stopped, and failure.json of a run that would fail again.
-"""
+"""status.json, the state of a run that is computed, with its attempts."""
 
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -209,88 +206,6 @@ def _attempts(data: dict[str, Any]) -> list[dict[str, Any]]:
     attempts = data.get("attempts")
     attempts = attempts if isinstance(attempts, list) else []
     return [attempt for attempt in attempts if isinstance(attempt, dict)]
-
-
-@dataclass(frozen=True)
-class LastStop:
-    """Why a run stopped last.
-
-    Attributes:
-        cause: stopped, memory, workers, storage, failure, or nothing where it never stopped.
-        memory_stops: How often it ran out of memory.
-        iteration: The last finished iteration.
-        message: Its message.
-        fingerprint: The experiment's.
-    """
-
-    cause: str = ""
-    memory_stops: int = 0
-    iteration: int = 0
-    message: str = ""
-    fingerprint: str = ""
-
-
-def read_last_stop(state: StateDir) -> LastStop:
-    """Reads why a run stopped last; defaults where it is unknown."""
-    data = read_json_if_whole(state.last_stop)
-    try:
-        return LastStop(
-            cause=str(data.get("cause", "")),
-            memory_stops=int(data.get("memory_stops", 0)),
-            iteration=int(data.get("iteration", 0)),
-            message=str(data.get("message", "")),
-            fingerprint=str(data.get("fingerprint", "")),
-        )
-    except (ValueError, TypeError):
-        return LastStop()
-
-
-def write_last_stop(state: StateDir, stop: LastStop) -> None:
-    """Writes why a run stopped."""
-    write_json(state.last_stop, asdict(stop))
-
-
-def read_failure(state: StateDir) -> dict[str, Any]:
-    """Reads failure.json; empty where the run would not fail again."""
-    return read_json_if_whole(state.failure)
-
-
-def write_failure(state: StateDir, stop: LastStop, about: dict[str, Any]) -> None:
-    """Writes failure.json.
-
-    Args:
-        state: The run's `state/`.
-        stop: Why it stopped.
-        about: The exception, and details of the evaluation that failed.
-    """
-    write_json(state.failure, {**asdict(stop), **about})
-
-
-def forget_failure(state: StateDir) -> None:
-    """Removes failure.json and the solution that failed."""
-    state.failure.unlink(missing_ok=True)
-    state.failed_solution.unlink(missing_ok=True)
-
-
-def last_line(path: Path) -> str:
-    """Returns the last line of a log that is not blank."""
-    return next((line for line in reversed(last_lines(path)) if line.strip()), "")
-
-
-def last_lines(path: Path, size: int = 8_192) -> list[str]:
-    """Returns the lines within the last bytes of a log, the first one perhaps cut at its start.
-
-    Args:
-        path: The log; no lines where it is missing.
-        size: How much of it is read [bytes].
-    """
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - size))
-            return file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return []
 
 
 def is_too_short(run_dir: RunDir, budget: Mapping[str, int]) -> bool:

@@ -1,7 +1,7 @@
-"""The levels of a search, which are known before their candidates.
+"""The levels of a search and their cost, which are known before their candidates.
 
-The module also computes the cost of a search, in the unit of its budgets. The next rung of a
-halving has the best candidates so far (Karnin et al. 2013; Jamieson and Talwalkar 2016).
+The cost is in the unit of the budgets. The next rung of a halving has the best candidates so far
+(Karnin et al. 2013; Jamieson and Talwalkar 2016).
 
 With `block: 1` this is ASHA (Li et al. 2020), but in the order of the candidates instead of their
 arrival, so it is reproducible.

@@ -1,8 +1,4 @@
-"""The part of a search that is known before it starts: its candidates and its levels.
-
-The module also makes the lines that every start of a search prints: its work, its progress, and
-rebuilt files.
-"""
+"""The part of a search that is known before it starts: its candidates and its levels."""
 
 import hashlib
 import json
@@ -20,39 +16,19 @@ from qdsweep.config.model import value_text
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results
-from qdsweep.records.search_files import (
-    Level,
-    decision_path,
-    is_whole,
-    marker_path,
-    markers_in,
-    read_sealed,
-)
-from qdsweep.records.status import is_too_short, read_status
-from qdsweep.search.draws import shuffled
-from qdsweep.search.levels import (
-    cost,
-    count_candidates,
-    levels,
-    samples_of,
-    search_cost,
-    share_of_whole,
-    whole_budget,
-)
+from qdsweep.records.search_files import Level, decision_path, marker_path
+from qdsweep.search.levels import levels, samples_of
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.sweep.runs import Row, Sweep
-from qdsweep.text import duration, listed, plural
+from qdsweep.text import listed, plural
 
 SEED_COLUMN = "seed"
 
 # The folder of a sweep, in the form for outputs of rules.
 _ANY = Results(pathlib.Path("results")).sweep("{sweep}")
 _Group = tuple[dict[str, Any], list[Row]]
-_EDITED = "it was edited or truncated"
-_LISTED = 3  # up to this number, rebuilt files are listed; more are counted
 
 
 class Candidate(NamedTuple):
@@ -217,6 +193,8 @@ def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tupl
     if is_drawn:  # in the order of the draws, so further samples come last
         groups.sort(key=lambda group: group[0][SAMPLE])
     else:  # shuffled, because similar neighbours of a grid would otherwise share a decision
+        from qdsweep.search.draws import shuffled
+
         groups = shuffled(groups, search.seed)
     candidates: dict[str, Candidate] = {}
     for values, rows in groups:
@@ -291,167 +269,3 @@ def compose_candidate(
     if seed:
         keys[SEED_COLUMN] = int(seed)
     return compose(base, keys, source="search")
-
-
-def spoiled(
-    name: str, plan: SearchPlan, results: Results, code: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, str]:
-    """Returns the files of a search that must be rebuilt, and the reasons.
-
-    Args:
-        name: The sweep's name.
-        plan: The plan of the search.
-        results: The folder results/.
-        code: The current code of the user's metrics; see `sources_of`.
-
-    Returns:
-        Path -> reason.
-    """
-    sweep = results.sweep(name)
-    reasons = {}
-    for level in plan.levels:
-        for block in range(level.blocks):
-            path = decision_path(sweep, level.name, block)
-            if path.exists() and not is_whole(path):
-                reasons[str(path)] = _EDITED
-        for place, path in markers_in(sweep, level):
-            is_known = level.kind == "known"
-            candidate = plan.candidates[level.first + place] if is_known else None
-            if reason := _spoiled_by(path, candidate, results, code):
-                reasons[str(path)] = reason
-    return reasons
-
-
-def _is_of(marker: Mapping[str, Any], candidate: Candidate) -> bool:
-    """Returns whether a marker has the values and runs of a candidate; .nan equals itself."""
-    known, values = marker["values"], candidate.values
-    return marker["runs"] == candidate.runs and (
-        known == values or json.dumps(known, sort_keys=True) == json.dumps(values, sort_keys=True)
-    )
-
-
-def _spoiled_by(
-    path: pathlib.Path, candidate: Candidate | None, results: Results, code: Mapping[str, str]
-) -> str:
-    """Returns the reason why a marker must be rebuilt; empty if it is valid.
-
-    Args:
-        path: The marker.
-        candidate: The candidate of its place, if it is known before the search starts.
-        results: The folder results/.
-        code: The current code of the user's metrics.
-    """
-    try:
-        marker = read_sealed(path)
-    except BadInput:
-        return _EDITED
-    if candidate is not None and not _is_of(marker, candidate):
-        return "the sweep now has other values, seeds or code"
-    if marker.get("sources", code) != code:
-        return f"the code of {marker['metric']} has changed"
-    run = results.run(str(marker["run"]))
-    budget = {str(marker["unit"]): int(marker["budget"])}
-    gone = not run.summary.exists() or is_too_short(run, budget)
-    return f"its run {run.name} was removed or damaged" if marker["failed"] is None and gone else ""
-
-
-def search_outlook(
-    settings: SweepFile,
-    plan: SearchPlan,
-    sweep: Sweep,
-    reasons: Mapping[str, str],
-    results: Results,
-) -> Iterator[str]:
-    """Yields lines on the work of a search and its progress.
-
-    Args:
-        settings: The sweep file.
-        plan: The plan of the search.
-        sweep: All runs that it may choose from.
-        reasons: Its files that must be rebuilt, and the reasons.
-        results: The folder results/.
-
-    Yields:
-        Lines.
-    """
-    for line in (*sweep.unpaired, *plan.warnings):
-        yield f"qdsweep: warning: {settings.name}: {line}"
-    for reason in dict.fromkeys(reasons.values()):
-        paths = [path for path in reasons if reasons[path] == reason]
-        for path in paths if len(paths) <= _LISTED else ():
-            yield f"qdsweep: warning: {path} is rebuilt: {reason}"
-        if len(paths) > _LISTED:
-            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are rebuilt: {reason}"
-    yield from _changed(settings, results)
-    yield from _table(settings, plan, results)
-
-
-def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[str]:
-    levels, most = plan.levels, whole_budget(plan.levels)
-    count = sum(level.places * len(level.seeds) for level in levels)
-    # The markers of a larger, earlier search remain, but do not count.
-    sweep = results.sweep(settings.name)
-    done = {level.name: len([*markers_in(sweep, level)]) for level in levels}
-    yield (
-        f"qdsweep: {settings.name}: {_kind(settings)}; {count:,} places, "
-        f"{sum(done.values()):,} done; at most {most:,} {plan.unit} per run"
-    )
-    width = max(len(level.name) for level in levels)
-    yield f"  {'level':{width}}  settings  seeds  {plan.unit + ' each':>16}  to compute  done"
-    for level in levels:
-        yield (
-            f"  {level.name:{width}}  {level.places:8,}  {len(level.seeds):5}  {level.budget:16,}"
-            f"  {cost(levels, level):10,}  {done[level.name]:4,}"
-        )
-    total, different = search_cost(levels), max(len(plan.candidates), count_candidates(levels))
-    yield (
-        f"  {total:,} {plan.unit}, {share_of_whole(levels, different):.0%} of {different:,} "
-        f"full runs with one seed; {_core_time(plan, total, results)}"
-    )
-
-
-def _core_time(plan: SearchPlan, total: int, results: Results) -> str:
-    """Estimates the core time from runs of the search that have started."""
-    seconds = spent = 0.0
-    for candidate in plan.candidates:
-        for run in candidate.runs.values():
-            status = read_status(results.run(run).state)
-            if status.core_seconds:
-                seconds += status.core_seconds
-                spent += getattr(status, plan.unit)
-    if not spent:
-        return "core time unknown until a run has started"
-    return f"about {duration(seconds / spent * total)} of core time in total"
-
-
-def _kind(settings: SweepFile) -> str:
-    search = settings.search
-    assert search is not None
-    if search.pbt:
-        return f"population-based training of {search.pbt.population} configurations"
-    kind = "tpe" if search.sampling == "tpe" else ""
-    if search.halving:
-        halving = "Hyperband" if search.has_brackets else "halving"
-        kind = " and ".join(filter(None, [kind, halving]))
-    return kind
-
-
-def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
-    """Yields a line on the changes of the search since its last start."""
-    before = read_json_if_whole(results.sweep(settings.name).plan).get("search")
-    assert settings.search is not None
-    new = settings.search.plain
-    if not isinstance(before, dict) or before == new:
-        return
-    keys = sorted(key for key in before.keys() | new.keys() if before.get(key) != new.get(key))
-    if keys == ["samples"]:
-        yield (
-            f"qdsweep: {settings.name}: search.samples {before.get('samples')} -> "
-            f"{new.get('samples')}: results and decisions of full blocks are kept"
-        )
-        return
-    texts = ", ".join(f"{key} {before.get(key)} -> {new.get(key)}" for key in keys)
-    yield (
-        f"qdsweep: warning: {settings.name}: search has changed ({texts}): its decisions are "
-        "recomputed; existing runs are kept"
-    )

@@ -35,8 +35,8 @@ value), a source without values (for parallel one empty value), and a name used 
 with a tab (parallel splits it into columns), a line break or a NUL. A blank line of a file is an
 empty value, as for parallel.
 
-The module also reads sweeps from command lines and from Snakemake's config, and writes their table
-as TSV.
+A shell and Snakemake's config change the text of a sweep, which is recovered here. Its table is
+written as TSV.
 """
 
 import errno
@@ -50,7 +50,8 @@ from pathlib import Path
 
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
-from qdsweep.sweep.drawn import SAMPLE, DrawnSource, Word, fail, read_drawn, words
+from qdsweep.sweep.drawn import SAMPLE, DrawnSource, read_drawn
+from qdsweep.sweep.words import Word, fail, words
 
 OPERATORS = (":::", ":::+", "::::", "::::+", ":::~")
 

@@ -16,7 +16,7 @@ from qdsweep.analysis.page import descriptions, methods
 from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain_citations
 from qdsweep.analysis.page.report import group_settings
 from qdsweep.config.compose import compose, read_part
-from qdsweep.config.requirements import bibliography
+from qdsweep.config.references import bibliography
 from qdsweep.runs.load import load
 from qdsweep.text import core_time, listed, seeds_text, spans
 

@@ -18,7 +18,7 @@ from qdsweep.analysis.page.report import sections, sheets
 from qdsweep.analysis.page.search_section import how_searched, overestimation_text, search_section
 from qdsweep.analysis.selection import arrange
 from qdsweep.analysis.tables.search_table import write_search as write_tables
-from qdsweep.config.requirements import bibliography
+from qdsweep.config.references import bibliography
 from qdsweep.config.search import Search
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan

@@ -15,7 +15,7 @@ from qdsweep.metrics import BY_NAME
 from qdsweep.records.metrics_file import read_metrics
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.search.decide import score_at
+from qdsweep.search.places import score_at
 
 # What only the archive decides, what only the evaluations show, and one that asks for evaluations.
 CODE = """

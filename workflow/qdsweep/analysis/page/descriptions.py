@@ -18,7 +18,7 @@ from qdsweep.config.families import AlgorithmSettings, Bandit, Composition, Plug
 from qdsweep.config.keys import ALIASED, models_in
 from qdsweep.config.model import Model, value_text
 from qdsweep.config.own_code import load_class, parameters
-from qdsweep.config.requirements import bibliography
+from qdsweep.config.references import bibliography
 from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, listed, number
 

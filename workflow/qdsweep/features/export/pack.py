@@ -28,7 +28,7 @@ from qdsweep.features.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.features.export.crate import CRATE_FILE as CRATE
 from qdsweep.features.export.crate import metadata, readme
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
-from qdsweep.host.lock import read_owner
+from qdsweep.host.owner import read_owner
 from qdsweep.metrics import RANK, RECORDED
 from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir

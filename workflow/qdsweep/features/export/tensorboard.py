@@ -17,7 +17,8 @@ from typing import Any
 from qdsweep.analysis.search_progress import read_search, read_states
 from qdsweep.config.requirements import require_packages
 from qdsweep.files import damaged, naming
-from qdsweep.host.lock import Lock, Locked, describe, is_alive, read_owner
+from qdsweep.host.lock import Lock, Locked, is_alive
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.metrics import COMPILE, OWN_SECONDS, SECONDS
 from qdsweep.ornaments import ornament
 from qdsweep.records.metrics_file import read_lines

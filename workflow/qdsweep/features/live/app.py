@@ -22,9 +22,8 @@ from textual.widgets import Static
 
 from qdsweep.analysis.search_progress import STATES, Searched, levels_so_far
 from qdsweep.features.live.follow import Follow, Followed, curve_plot, sparkline
-from qdsweep.files import signature
+from qdsweep.files import last_lines, signature
 from qdsweep.metrics import RANK, Metric
-from qdsweep.records.status import last_lines
 from qdsweep.text import cut, duration, plural, short_number
 
 _BAR = _SPARK = 10

@@ -20,7 +20,8 @@ from qdsweep.analysis.search_progress import (
 )
 from qdsweep.errors import BadInput
 from qdsweep.files import Signature, signature
-from qdsweep.host.lock import DEAD_SECONDS, lives, read_owner
+from qdsweep.host.lock import DEAD_SECONDS
+from qdsweep.host.owner import lives, read_owner
 from qdsweep.metrics import RANK, Metric
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import Results, RunDir

@@ -5,7 +5,7 @@ Each published value has one of two rules, which the sweep file fixes before any
 - `tolerance`: the mean agrees if the difference is at most the tolerance.
 - `spread` and `trials`: the mean agrees if Welch's test finds no significant difference, with p
   values that Holm's method corrects for the number of such values in the sweep file (family-wise
-  level 5 %). It also agrees if the difference is at most `MARGIN` of the published mean.
+  level 5 %). A difference of at most `MARGIN` of the published mean agrees, too.
 """
 
 import math
