@@ -159,6 +159,8 @@ def _began(pid: object) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return None
+    # See proc(5). The fields before the first one are pid and name, and a name may have blanks. So
+    # these are the fields 3, the state (zombie or dead), and 22, starttime.
     return None if fields[0] in "ZX" else fields[19]
 
 
@@ -238,7 +240,7 @@ class Lock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._done.set()
+        self._done.set()  # first: an empty file is a lost lock for `_beat`
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):  # the owner's work is done, even if this fails
@@ -272,6 +274,7 @@ class Lock:
                 return False
             self._content = json.dumps(this_owner()).encode()
             with naming(self.path):
+                # A kill in between leaves an empty file: it names no owner, so the lock is free.
                 os.truncate(file, 0)
                 os.write(file, self._content)
                 os.fsync(file)  # so that other nodes can read it
