@@ -74,7 +74,9 @@ def files() -> dict[Path, str]:
     made = pages()
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     for name, model in SCHEMAS.items():
-        text = json.dumps(head | model.model_json_schema(), indent=2) + "\n"
+        schema = model.model_json_schema()
+        schema["description"] = schema["description"].partition("\n\nExample:")[0]  # in Python
+        text = json.dumps(head | schema, indent=2) + "\n"
         made[HOME / f"workflow/schemas/{name}.schema.json"] = text
     # Snakemake's workflow catalogue looks for a file of this name, and does not follow references.
     schema = head | _filled(SweepFile.model_json_schema())

@@ -120,7 +120,7 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:
     start, paragraph = 0, []
     for number, line in enumerate([*text.splitlines(), ""]):
-        item = re.match(r"\s*([-*|] |>>> |\.\. |qdsweep |containers/|\w+( \([^)]*\))?: )", line)
+        item = re.match(r"\s*([-*|] |>>> |\.{2,3} |qdsweep |containers/|\w+( \([^)]*\))?: )", line)
         if (not line.strip() or item) and paragraph:
             yield start, " ".join(paragraph)
             paragraph = []

@@ -1,11 +1,12 @@
 """Parameter sweeps of distributed Quality-Diversity experiments.
 
-From Python:
+From Python, after the sweep of `make demo`:
     >>> from qdsweep import load, load_elites, load_sweep
-    >>> run = load("ID")  # doctest: +SKIP
-    >>> run.archive, run.elites(), run.metrics, run.config  # doctest: +SKIP
-    >>> run.replay(run.best())  # doctest: +SKIP
-    >>> load_sweep("demo"), load_elites("demo")  # doctest: +SKIP
+    >>> run = load("cma_me, seed 1")
+    >>> run.replay(run.best()).objective == run.best().objective
+    array([ True])
+    >>> len(load_sweep("demo")), sorted(load_elites("demo")["algorithm"].unique())
+    (6, ['cma_mae', 'cma_me', 'map_elites'])
 """
 
 from typing import Any

@@ -5,13 +5,32 @@ STOPPED = 75
 
 
 class QdsweepError(Exception):
-    """A failure that its message explains fully; the command exits with `exit_code`."""
+    """A failure that its message explains fully; the command exits with `exit_code`.
+
+    Example:
+        A script that ends as a command of qdsweep does:
+
+        >>> from qdsweep import load
+        >>> from qdsweep.errors import QdsweepError
+        >>> try:
+        ...     run = load("no_such_run")
+        ... except QdsweepError as error:
+        ...     print(type(error).__name__, error.exit_code)
+        BadInput 2
+    """
 
     exit_code = 1
 
 
 class StorageError(QdsweepError):
-    """A file cannot be read or written; the message has the reason of the system."""
+    """A file cannot be read or written; the message has the reason of the system.
+
+    Example:
+        >>> from qdsweep.errors import StorageError
+        >>> raise StorageError(OSError(28, "No space left on device"), "results/runs.tsv")
+        Traceback (most recent call last):
+        qdsweep.errors.StorageError: results/runs.tsv: cannot be written or read (No space left...
+    """
 
     def __init__(self, error: OSError, place: object) -> None:
         place = error.filename or place
@@ -49,7 +68,14 @@ def owner_of(place: object) -> str:
 
 
 class BadInput(QdsweepError):
-    """Wrong input of the user: the message names file, key, value and remedy."""
+    """Wrong input of the user: the message names file, key, value and remedy.
+
+    Example:
+        >>> from qdsweep.config.compose import compose
+        >>> compose("lp_sphere", {"sead": 1})
+        Traceback (most recent call last):
+        qdsweep.errors.BadInput: the command line: unknown name 'sead': ... did you mean 'seed'? ...
+    """
 
     exit_code = 2
 

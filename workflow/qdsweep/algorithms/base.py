@@ -32,6 +32,16 @@ class Candidates(NamedTuple):
             should keep them with its elites, in the field `SEED`.
         experience: Whether the algorithm needs the records of their episodes.
         exploration: How the policies explore; None for greedy ones.
+
+    Example:
+        >>> from qdsweep.algorithms import make_algorithm
+        >>> from qdsweep.config.compose import compose
+        >>> from qdsweep.domains import make_domain
+        >>> experiment = compose("lp_sphere", {"algorithm": "cma_mega", "num_emitters": 1})
+        >>> algorithm = make_algorithm(experiment, make_domain(experiment.domain), None)
+        >>> candidates = algorithm.ask()
+        >>> candidates.solutions.shape, candidates.gradients, candidates.seeds
+        ((1, 100), True, None)
     """
 
     solutions: Floats
@@ -49,6 +59,22 @@ class Before(NamedTuple):
         elites: Its elites, or only those in `cells`, as `Archive.rows`.
         cells: The cells that may differ; None for the whole archive.
         geometry: `Archive.geometry` of it.
+
+    Example:
+        CMA-MEGA evaluates its centre, and then the steps along the gradients there:
+
+        >>> import numpy as np
+        >>> from qdsweep.algorithms import make_algorithm
+        >>> from qdsweep.config.compose import compose
+        >>> from qdsweep.domains import make_domain
+        >>> experiment = compose("lp_sphere", {"algorithm": "cma_mega", "num_emitters": 1})
+        >>> domain = make_domain(experiment.domain)
+        >>> algorithm = make_algorithm(experiment, domain, None)
+        >>> centre = algorithm.ask()._replace(seeds=np.zeros(1, np.uint32))
+        >>> result = domain.evaluate(centre.solutions, centre.seeds)
+        >>> algorithm.tell(centre, result._replace(jacobian=domain.jacobian(centre.solutions)))
+        >>> algorithm.before.metrics["num_elites"], algorithm.metrics()["num_elites"]
+        (0, 1)
     """
 
     metrics: dict[str, Any]
@@ -76,6 +102,23 @@ class Archive(ABC):
             is undefined then.
         cells_stay: Whether a point of the measure space always stays in the same cell.
         replaces_ties: Whether a solution may replace an elite of the same objective.
+
+    Example:
+        The archive of an algorithm, after its first batch:
+
+        >>> import numpy as np
+        >>> from qdsweep.algorithms import make_algorithm
+        >>> from qdsweep.config.compose import compose
+        >>> from qdsweep.domains import make_domain
+        >>> experiment = compose("lp_sphere", {"algorithm": "map_elites", "dims": [20, 20]})
+        >>> domain = make_domain(experiment.domain)
+        >>> algorithm = make_algorithm(experiment, domain, None)
+        >>> candidates = algorithm.ask()
+        >>> candidates = candidates._replace(seeds=np.zeros(len(candidates.solutions), np.uint32))
+        >>> algorithm.tell(candidates, domain.evaluate(candidates.solutions, candidates.seeds))
+        >>> archive, elites = algorithm.archive, algorithm.archive.rows()
+        >>> archive.cells, (archive.cells_of(elites["measures"]) == elites["index"]).all()
+        (400, np.True_)
     """
 
     cells: int | None
@@ -152,33 +195,44 @@ class Algorithm(ABC):
             `keep`); else None.
 
     Example:
-        Random search, one batch per iteration::
+        Random search, one batch per iteration, on the sum of two parameters:
 
-            class Random(Algorithm):
-                def __init__(self, solution_dim, dims, ranges, extra_fields, batch_size, seed):
-                    archive = GridArchive(
-                        solution_dim=solution_dim, dims=dims, ranges=ranges,
-                        extra_fields=extra_fields,
-                    )
-                    self.archive = ResultArchive(archive)
-                    self._rng = np.random.default_rng(seed)
-                    self._shape = batch_size, solution_dim
-                    self._is_asked = False
-
-                def ask(self):
-                    self._is_asked = not self._is_asked
-                    if not self._is_asked:
-                        return None
-                    return Candidates(self._rng.normal(size=self._shape))
-
-                def tell(self, candidates, evaluation):
-                    self.archive.ribs_archive.add(
-                        candidates.solutions, evaluation.objective, evaluation.measures,
-                        **evaluation.fields, **{SEED: candidates.seeds},
-                    )
-
-                def metrics(self):
-                    return {**self.archive.metrics(), "restarts": 0}
+        >>> import numpy as np
+        >>> from ribs.archives import GridArchive
+        >>> from qdsweep.algorithms.base import SEED, Algorithm, Candidates
+        >>> from qdsweep.algorithms.ribs.archives import ResultArchive
+        >>> from qdsweep.domains.base import Evaluation
+        >>> class Random(Algorithm):
+        ...     def __init__(self, solution_dim, dims, ranges, extra_fields, batch_size, seed):
+        ...         archive = GridArchive(
+        ...             solution_dim=solution_dim, dims=dims, ranges=ranges,
+        ...             extra_fields=extra_fields,
+        ...         )
+        ...         self.archive = ResultArchive(archive)
+        ...         self._rng = np.random.default_rng(seed)
+        ...         self._shape = batch_size, solution_dim
+        ...         self._is_asked = False
+        ...
+        ...     def ask(self):
+        ...         self._is_asked = not self._is_asked
+        ...         if not self._is_asked:
+        ...             return None
+        ...         return Candidates(self._rng.normal(size=self._shape))
+        ...
+        ...     def tell(self, candidates, evaluation):
+        ...         self.archive.ribs_archive.add(
+        ...             candidates.solutions, evaluation.objective, evaluation.measures,
+        ...             **evaluation.fields, **{SEED: candidates.seeds},
+        ...         )
+        ...
+        ...     def metrics(self):
+        ...         return {**self.archive.metrics(), "restarts": 0}
+        >>> random = Random(2, [10, 10], [(-9, 9), (-9, 9)], {SEED: ((), np.uint32)}, 40, seed=1)
+        >>> while (batch := random.ask()) is not None:
+        ...     result = Evaluation(batch.solutions.sum(axis=1), batch.solutions)
+        ...     random.tell(batch._replace(seeds=np.zeros(40, np.uint32)), result)
+        >>> random.metrics()["num_elites"]
+        7
     """
 
     archive: Archive

@@ -178,6 +178,12 @@ def compose(
 
     Raises:
         BadInput: A file, a key, a value or a combination is wrong.
+
+    Example:
+        >>> from qdsweep.config.compose import compose
+        >>> experiment = compose("lp_sphere", {"algorithm": "cma_mae", "learning_rate": 0.1})
+        >>> experiment.algorithm.archive.learning_rate, experiment.archive.dims
+        (0.1, [100, 100])
     """
     overrides = dict(overrides or {})
     presets = {name: overrides.pop(name) for name in PRESETS if name in overrides}

@@ -91,7 +91,16 @@ class ReloadFile(Model):
 
 
 class Experiment(Model):
-    """One fully resolved run: domain, archive, algorithm, budget and seed."""
+    """One fully resolved run: domain, archive, algorithm, budget and seed.
+
+    Example:
+        >>> from qdsweep.config.compose import compose
+        >>> experiment = compose("arm", {"iterations": 20, "schedule": "10 batch_size=60"})
+        >>> experiment.budget, experiment.evaluations_after(20)
+        ({'iterations': 20}, 14400)
+        >>> experiment.changes_after(10)
+        {'batch_size': 60}
+    """
 
     domain: DomainSettings = Field(description="the objective and the measures")
     algorithm: AlgorithmSettings = Field(description="archive, emitters and scheduler")

@@ -23,6 +23,18 @@ class Record(NamedTuple):
         rewards: ``(t,)`` float32, the reward of each step.
         ends: ``(t,)`` uint8, whether a step is the last of its episode. 0: the episode continues.
             1: it is terminated. 2: it is truncated by its time limit (gymnasium's terms).
+
+    Example:
+        A pole falls after nine steps of a policy that always pushes to the left:
+
+        >>> import numpy as np
+        >>> from qdsweep.config.compose import read_domain
+        >>> from qdsweep.domains import make_domain
+        >>> domain = make_domain(read_domain("rl_cartpole"))
+        >>> solutions, seeds = np.zeros((1, domain.solution_dim)), np.array([7], np.uint32)
+        >>> [record] = domain.evaluate(solutions, seeds, experience=True).experience
+        >>> record.observations.shape, record.actions.shape, record.ends.tolist()
+        ((10, 4), (9, 2), [0, 0, 0, 0, 0, 0, 0, 0, 1])
     """
 
     observations: NDArray[Any]
@@ -44,10 +56,15 @@ class Episode(NamedTuple):
         infos: The `info` of each step, without the one of `reset`. Atari has none.
 
     Example:
-        The share of steps with a positive reward::
+        The share of steps with a positive reward, tried on an episode of four steps:
 
-            def rewarded(episode):
-                return np.mean(episode.rewards > 0)
+        >>> import numpy as np
+        >>> from qdsweep.domains.base import Episode
+        >>> def rewarded(episode):
+        ...     return np.mean(episode.rewards > 0)
+        >>> rewards = np.array([0.0, 1.0, 1.0, 1.0])
+        >>> float(rewarded(Episode(np.zeros((5, 2)), np.ones((4, 1)), rewards, [{}] * 4)))
+        0.75
     """
 
     observations: NDArray[Any]
@@ -67,6 +84,19 @@ class Exploration(NamedTuple):
             `scale`. Gaussian adds `scale` times normal noise to each output, before the output is
             squashed into bounds.
         scale: ``(n, 1)``; for "gaussian" ``(n, a)``, one scale for each output.
+
+    Example:
+        Random actions keep a pole up for longer than one constant action:
+
+        >>> import numpy as np
+        >>> from qdsweep.config.compose import read_domain
+        >>> from qdsweep.domains import make_domain
+        >>> from qdsweep.domains.base import Exploration
+        >>> domain = make_domain(read_domain("rl_cartpole"))
+        >>> solutions, seeds = np.zeros((2, domain.solution_dim)), np.array([7, 7], np.uint32)
+        >>> exploration = Exploration("epsilon", np.array([[0.0], [1.0]]))
+        >>> domain.evaluate(solutions, seeds, exploration=exploration).steps
+        array([ 9, 17])
     """
 
     kind: str
@@ -96,6 +126,17 @@ class Actor(NamedTuple):
             many, the first one is repeated.
         convolutions: (filters, kernel, stride) of the layers before `shapes`, each with biases and
             ReLU. Their weights are those of torch's Conv2d, without padding.
+
+    Example:
+        The parameters of a network without convolutions are those of its layers:
+
+        >>> from qdsweep.config.compose import read_domain
+        >>> from qdsweep.domains import make_domain
+        >>> domain = make_domain(read_domain("rl_cartpole"))
+        >>> domain.actor.shapes, domain.actor.discrete
+        (((64, 4), (64, 64), (2, 64)), True)
+        >>> sum(n * (m + domain.actor.bias) for n, m in domain.actor.shapes) == domain.solution_dim
+        True
     """
 
     shapes: tuple[tuple[int, int], ...]
@@ -132,8 +173,14 @@ class Evaluation(NamedTuple):
         steps: ``(n,)`` environment steps of each row; None where no episodes are played.
 
     Example:
-        >>> Evaluation(np.zeros(2), np.zeros((2, 3))).measures.shape
-        (2, 3)
+        Two solutions of a domain whose measures are the first two parameters:
+
+        >>> import numpy as np
+        >>> from qdsweep.domains.base import Evaluation
+        >>> solutions = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> result = Evaluation(-(solutions**2).sum(axis=1), solutions[:, :2])
+        >>> result.objective, result.measures.shape
+        (array([-25.,  -1.]), (2, 2))
     """
 
     objective: Floats
@@ -210,16 +257,20 @@ class Domain(Protocol):
         fields: Name -> shape of the extra fields that `evaluate` returns, per solution.
 
     Example:
-        A sphere with two measures::
+        A sphere with two measures, and the test of the contract:
 
-            class Sphere:
-                solution_dim = 10
-                measures = {"first": (-5.0, 5.0), "second": (-5.0, 5.0)}
-                objective_range = (-250.0, 0.0)
-                fields = {}
-
-                def evaluate(self, solutions, seeds):
-                    return Evaluation(-(solutions**2).sum(axis=1), solutions[:, :2])
+        >>> from qdsweep.domains.base import Evaluation
+        >>> from qdsweep.domains.plugin import check_rows
+        >>> class Sphere:
+        ...     solution_dim = 10
+        ...     measures = {"first": (-5.0, 5.0), "second": (-5.0, 5.0)}
+        ...     objective_range = (-250.0, 0.0)
+        ...     fields = {}
+        ...
+        ...     def evaluate(self, solutions, seeds):
+        ...         return Evaluation(-(solutions**2).sum(axis=1), solutions[:, :2])
+        >>> check_rows(Sphere()).ranges
+        {'first': (-5.0, 5.0), 'second': (-5.0, 5.0)}
     """
 
     solution_dim: int

@@ -182,6 +182,14 @@ class Findings(NamedTuple):
         ranges: Name -> (lower, upper) range of each measure.
         objective: ``(n,)`` the objectives of the same solutions.
         objective_range: The domain's own.
+
+    Example:
+        >>> from qdsweep.config.compose import read_domain
+        >>> from qdsweep.domains import make_domain
+        >>> from qdsweep.domains.plugin import check_rows
+        >>> findings = check_rows(make_domain(read_domain("arm")))
+        >>> findings.lines()[-1]
+        '0.0% of them are outside the objective range'
     """
 
     seconds: float
@@ -245,6 +253,20 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
 
     Raises:
         BadInput: The contract is broken; the message has the reason and the line of code.
+
+    Example:
+        >>> import numpy as np
+        >>> from qdsweep.domains.base import Evaluation
+        >>> from qdsweep.domains.plugin import check_rows
+        >>> class Noisy:
+        ...     solution_dim, fields = 2, {}
+        ...     measures, objective_range = {"x": (-3.0, 3.0)}, (0.0, 1.0)
+        ...
+        ...     def evaluate(self, solutions, seeds):
+        ...         return Evaluation(np.random.default_rng().random(len(seeds)), solutions[:, :1])
+        >>> check_rows(Noisy())
+        Traceback (most recent call last):
+        qdsweep.errors.BadInput: Noisy is not reproducible: the same solutions with...
     """
     name = type(domain).__name__
     require_domain(domain, name)

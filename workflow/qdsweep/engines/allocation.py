@@ -14,7 +14,7 @@ import psutil
 from qdsweep.config.cluster import Cluster
 from qdsweep.records.paths import RunDir
 
-# Time for workers to leave on request, before they are ended [s].
+# Time for workers to leave on request, and then to end after SIGTERM and after SIGKILL [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
 PYTHON = (sys.executable, "-P", "-m", "qdsweep")

@@ -19,6 +19,15 @@ class Batch(NamedTuple):
         context: ``(k,)`` context of the run, if the domain has one.
         experience: Whether to also return a record of each row.
         exploration: How the policies explore; None for greedy ones.
+
+    Example:
+        A worker evaluates a part, whose rows keep their seeds:
+
+        >>> import numpy as np
+        >>> from qdsweep.engines.batch import Batch
+        >>> batch = Batch(np.zeros((6, 2)), np.arange(6, dtype=np.uint32))
+        >>> batch.part(slice(2, 5)).seeds
+        array([2, 3, 4], dtype=uint32)
     """
 
     solutions: Floats
@@ -63,6 +72,21 @@ class Failure(NamedTuple):
         trace: The traceback, or an empty text.
         worker: Host and process that evaluated it.
         lacks: What the machine lacks, such as "memory", if the solution is not the cause.
+
+    Example:
+        >>> import numpy as np
+        >>> from qdsweep.engines.batch import Batch
+        >>> from qdsweep.engines.failures import EvaluationFailed
+        >>> from qdsweep.engines.pool import Serial
+        >>> class Broken:
+        ...     def evaluate(self, solutions, seeds):
+        ...         raise MemoryError
+        >>> batch = Batch(np.zeros((1, 2)), np.array([7], np.uint32))
+        >>> try:
+        ...     list(Serial(Broken(), timeout=0.1).evaluate(batch, [slice(0, 1)]))
+        ... except EvaluationFailed as error:
+        ...     print(error.failure.row, error.failure.seed, error.failure.lacks)
+        0 7 memory
     """
 
     row: int
@@ -81,6 +105,21 @@ class Outcome(NamedTuple):
         evaluation: The results.
         failures: The failures of rows that were scored by `on_failure`.
         seconds: The time of the evaluations [s].
+
+    Example:
+        With `on_failure`, here -1.0, a failed solution is scored:
+
+        >>> import numpy as np
+        >>> from qdsweep.engines.batch import Batch
+        >>> from qdsweep.engines.failures import evaluate_safely
+        >>> class Broken:
+        ...     measures, fields = {"x": (0.0, 1.0)}, {}
+        ...
+        ...     def evaluate(self, solutions, seeds):
+        ...         raise ValueError("the robot fell over")
+        >>> outcome = evaluate_safely(Broken(), Batch(np.zeros((1, 2)), np.zeros(1)), 0, -1.0)
+        >>> outcome.evaluation.objective, len(outcome.failures)
+        (array([-1.]), 1)
     """
 
     evaluation: Evaluation
@@ -96,6 +135,13 @@ class Answer(NamedTuple):
             the machine lacks something.
         lines: The worker's output and log since its last answer.
         worker: Its name in the run's log.
+
+    Example:
+        >>> import numpy as np
+        >>> from qdsweep.engines.batch import Answer, Failure
+        >>> failure = Failure(0, 7, np.zeros(2), "MemoryError", "", "process 9 on node1", "memory")
+        >>> Answer(failure, ["loading the map"], "node1-9").lacks
+        'memory'
     """
 
     result: Outcome | Failure
@@ -119,6 +165,19 @@ class Engine(Protocol):
         name: Its name in the cluster config.
         workers: Number of workers, each on one core. If the number changes, it is the largest so
             far.
+
+    Example:
+        The engine of one process evaluates a batch in growing parts:
+
+        >>> import numpy as np
+        >>> from qdsweep.config.compose import read_domain
+        >>> from qdsweep.domains import make_domain
+        >>> from qdsweep.engines.batch import Batch
+        >>> from qdsweep.engines.pool import Serial
+        >>> domain = make_domain(read_domain("lp_sphere"))
+        >>> batch = Batch(np.zeros((7, domain.solution_dim)), np.zeros(7, np.uint32))
+        >>> [rows for rows, outcome in Serial(domain).evaluate(batch, [slice(0, 7)])]
+        [slice(0, 1, None), slice(1, 3, None), slice(3, 7, None)]
     """
 
     name: str

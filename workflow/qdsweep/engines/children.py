@@ -103,7 +103,7 @@ class Children:
                 self._pids[place] = connection.recv()
             connection.send_bytes(question)
             while not connection.poll(_LOOK_SECONDS):
-                os.kill(self._pids[place], 0)
+                os.kill(self._pids[place], 0)  # an OSError if it is dead
             if answer := connection.recv_bytes():
                 return answer
             answer = connection.recv_bytes()  # the last one, as its process lacks something

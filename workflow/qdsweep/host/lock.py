@@ -140,7 +140,7 @@ class Lock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._done.set()
+        self._done.set()  # first: an empty file is a lost lock for `_beat`
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):  # the owner's work is done, even if this fails
@@ -174,6 +174,7 @@ class Lock:
                 return False
             self._content = json.dumps(this_owner()).encode()
             with naming(self.path):
+                # A kill in between leaves an empty file: it names no owner, so the lock is free.
                 os.truncate(file, 0)
                 os.write(file, self._content)
                 os.fsync(file)  # so that other nodes can read it

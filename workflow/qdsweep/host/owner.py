@@ -91,6 +91,8 @@ def _began(pid: object) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return None
+    # See proc(5). The fields before the first one are pid and name, and a name may have blanks. So
+    # these are the fields 3, the state (zombie or dead), and 22, starttime.
     return None if fields[0] in "ZX" else fields[19]
 
 

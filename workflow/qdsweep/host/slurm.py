@@ -7,6 +7,7 @@ from datetime import datetime
 
 from qdsweep.host.process import host_facts
 
+# The time limit of a question [s].
 _SECONDS = 30
 # States of a job of which no part runs any more; a job that will restart is PENDING.
 ENDED = (

@@ -40,6 +40,7 @@ _HIDDEN = {
     *(LogEvent.PROGRESS, LogEvent.JOB_FINISHED),
 }
 _LOG_LINES = 10
+"""The last lines of the log of a failed job that the terminal shows."""
 _STARTED = time.time()
 _HAS_ENDED = threading.Event()
 
@@ -119,7 +120,7 @@ class ProgressLines:
                 return ""
             standings = self._look()
             self._last = time.monotonic()
-            # Reading 100,000 runs takes seconds.
+            # Reading 100,000 runs takes seconds. It may take a twentieth of the time.
             self._pause = max(_OFTEN, 20 * (self._last - begin))
             self._done = all(run.state == "finished" for run in standings)
             return _stamped(self._summary(standings, begin, failed))

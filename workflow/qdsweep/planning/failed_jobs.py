@@ -26,7 +26,9 @@ from qdsweep.records.status import REMEDY, Status, read_status
 from qdsweep.text import cut, plural
 
 _LISTED = 5
-_CAUSE = 160  # characters
+"""The number of jobs that are named. With heading, rest, remedy and log, that is 9 lines."""
+_CAUSE = 160
+"""The longest cause of a failed job [characters]."""
 # Parts of the message of a failed evaluation: its beginning, and the code after the line's number.
 _WHICH = re.compile(r"^solution \d+ of the batch \([^)]*\): ")
 _CODE = re.compile(r"(, line \d+): .*\)$")

@@ -45,7 +45,8 @@ _WHY = (
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 
 # A job that was preempted or lost its node resumes from its reload file, under the same number. The
-# plugin does not understand sacct's "CANCELLED by UID" and would wait forever.
+# plugin does not understand sacct's "CANCELLED by UID" and would wait forever. Its first look at
+# jobs comes after 40 s by default.
 _SLURM = {"requeue": True, "status_command": "squeue", "init_seconds_before_status_checks": 15}
 _CALLED_ONCE: list[Callable[..., Any]] = []
 
@@ -232,7 +233,8 @@ def silent_slurm(seconds: float = 8) -> str:
     """Returns a warning if the Slurm plugin's import has waited for a cluster; else nothing.
 
     Args:
-        seconds: The shortest such wait: time since the process started, without its CPU time [s].
+        seconds: The shortest such wait, as the plugin tries for 9 s: time since the process
+            started, without its CPU time [s].
     """
     waited = time.time() - psutil.Process().create_time() - time.process_time()
     if waited < seconds or shutil.which("scontrol") is None:

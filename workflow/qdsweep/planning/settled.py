@@ -17,6 +17,7 @@ from qdsweep.records.status import Status, read_status
 
 _RUN = RunDir(Path())
 _OUTDATED = -1.0
+"""In place of the time of a run's summary: a published file has another size."""
 _TICK = 2_000_000_000
 """Two changes of a folder within this time may have the same time [ns]."""
 _SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))

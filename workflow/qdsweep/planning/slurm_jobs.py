@@ -26,12 +26,14 @@ from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import read_status
 from qdsweep.text import plural
 
+# A run that ran out of memory asks for this many times as much each time, up to the fourth.
 GROWTH = 1.5
 # The resources of a run's Slurm job that `slurm_request` may ask for.
 REQUESTED = (
     *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres", "tasks_per_gpu"),
     "slurm_extra",
 )
+# The interval of looks at the locks. `FileWatch` counts at most 30 s between two looks [s].
 _PAUSE_SECONDS = 10.0
 # How long a job that was started again may take until its main process has the lock: two starts of
 # Snakemake, perhaps of an image, on a busy file system.

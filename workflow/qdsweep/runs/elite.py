@@ -32,6 +32,15 @@ class Elite:
         evaluation_seed: The seed of its evaluation. It is None in a run of an earlier release, or
             of an own algorithm that does not keep it; use `Run.seed_of` there.
         fields: Name -> value of its other fields, which come from the domain.
+
+    Example:
+        >>> from qdsweep import load  # after `make demo`
+        >>> run = load("cma_me, seed 1")
+        >>> elite = run.best()
+        >>> elite.solution.shape, elite.measures.shape, elite.evaluation_seed
+        ((32,), (2,), 52)
+        >>> elite.objective == run.archive.best_elite["objective"]
+        np.True_
     """
 
     row: int

@@ -1,13 +1,7 @@
 """Loads results in Python: a run with its pyribs archive, or the tables of a sweep.
 
->>> run = load("lp_sphere-cma_me-s1-0123456789")
->>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
->>> run.replay(run.best()).objective
->>> run.elites()["objective"].describe()
->>> load_sweep("demo").groupby("algorithm")["norm_qd_score"].mean()
->>> load_elites("demo").groupby("algorithm")["objective"].max()
-
-Solutions are evaluated as in their run and with its CPU settings, from any Python process.
+Solutions are evaluated as in their run and with its CPU settings, from any Python process. The
+examples take the sweep of `make demo`.
 """
 
 import weakref
@@ -109,10 +103,11 @@ class Run:
         path: The run's folder.
 
     Example:
-        >>> run = load("lp_sphere-cma_me-s1-0123456789")
-        >>> elite = run.at([1.0, 2.0])
-        >>> bool(run.replay(elite).objective[0] == elite.objective)
-        True
+        >>> from qdsweep import load
+        >>> run = load("cma_me, seed 1")
+        >>> elite = run.best()
+        >>> run.replay(elite).objective == elite.objective
+        array([ True])
         >>> run.evaluate(elite.solution, seeds=[1, 2, 3]).objective.shape
         (3,)
     """
@@ -211,7 +206,12 @@ class Run:
             solution.
 
         Example:
-            >>> run.elites().nlargest(3, "objective")
+            >>> from qdsweep import load
+            >>> elites = load("cma_me, seed 1").elites()
+            >>> list(elites)
+            ['index', 'objective', 'impact x-position', 'impact y-velocity', 'evaluation_seed']
+            >>> elites.nlargest(3, "objective")["objective"].is_monotonic_decreasing
+            True
         """
         import pandas as pd
 
@@ -392,8 +392,12 @@ def load(run: str | PathLike[str], results: str | PathLike[str] = "results") -> 
             results yet.
 
     Example:
-        >>> run = load("lp_sphere-cma_me-s1-0123456789")
-        >>> run.archive.stats.coverage
+        >>> from qdsweep import load
+        >>> run = load("cma_me, seed 1")
+        >>> run.config["seed"], len(run.metrics) == run.summary["iterations"]
+        (1, True)
+        >>> run.archive.dims
+        array([50, 50], dtype=int32)
     """
     path = Path(run) if Path(run).exists() else _find(str(run), Results(Path(results)))
     if SweepDir(path).plan.exists():
@@ -445,7 +449,10 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
         BadInput: There is no such sweep, or it has no tables yet.
 
     Example:
-        >>> load_sweep("demo").groupby("algorithm")["norm_qd_score"].mean()
+        >>> from qdsweep import load_sweep
+        >>> scores = load_sweep("demo").groupby("algorithm")["norm_qd_score"].mean()
+        >>> scores.index.to_list()
+        ['cma_mae', 'cma_me', 'map_elites']
     """
     folder = Results(Path(results))
     known = sorted(sweep.name for sweep in folder.known_sweeps())
@@ -474,7 +481,10 @@ def load_elites(name: str, results: str | PathLike[str] = "results") -> "pd.Data
         BadInput: There is no such sweep, or it has no tables yet.
 
     Example:
-        >>> load_elites("demo").groupby("algorithm")["objective"].describe()
+        >>> from qdsweep import load, load_elites
+        >>> best = load_elites("demo").nlargest(1, "objective").iloc[0]
+        >>> float(best["objective"]) == load(best["id"]).elite(best["row"]).objective
+        True
     """
     import pandas as pd
 

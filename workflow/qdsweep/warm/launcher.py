@@ -71,5 +71,6 @@ def _start(path: Path, experiments: bytes, command: str, log: Path) -> None:
             start_new_session=True,
         )
     os.close(reads)
+    # After the start of its reader, as a pipe holds only 64 KiB.
     with open(writes, "wb", closefd=False) as pipe:
         pipe.write(experiments + b"\n")

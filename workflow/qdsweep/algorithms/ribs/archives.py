@@ -460,9 +460,14 @@ class ResultArchive(Archive):
         ribs_archive: The archive, with pyribs' interface.
 
     Example:
-        >>> archive = GridArchive(solution_dim=2, dims=[10, 10], ranges=[(-1, 1), (-1, 1)])
-        >>> ResultArchive(archive).cells
-        100
+        >>> from ribs.archives import GridArchive
+        >>> from qdsweep.algorithms.ribs.archives import ResultArchive
+        >>> grid = GridArchive(solution_dim=2, dims=[10, 10], ranges=[(-1, 1), (-1, 1)])
+        >>> grid.add([[0.1, 0.2], [0.3, 0.4]], [1.0, 2.0], [[-0.9, -0.9], [0.9, 0.9]])["status"]
+        array([2, 2], dtype=int32)
+        >>> archive = ResultArchive(grid)
+        >>> archive.metrics()["coverage"], archive.rows()["index"]
+        (0.02, array([ 0, 99]))
     """
 
     _offset: float | None = None

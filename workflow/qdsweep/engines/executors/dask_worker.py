@@ -153,7 +153,7 @@ async def _work(state: StateDir, workers: int, patience: float) -> None:
         security=scheduler.security,
         host=scheduler.host,
         nthreads=workers,
-        memory_limit=0,
+        memory_limit=0,  # none, see SETTINGS
         dashboard=False,
         dashboard_address="127.0.0.1:0",
         local_directory=str(state.workers),

@@ -156,4 +156,9 @@ def _receive() -> Any:
 
 
 def _pause(since: float, longest: float) -> None:
+    """Sleeps between two polls for 2 % of the time that has passed since `since`.
+
+    A message that comes soon is found soon, and a long wait costs few polls. The shortest sleep is
+    20 µs, the longest one `longest` [s].
+    """
     time.sleep(min(longest, max(2e-5, (time.monotonic() - since) / 50)))

@@ -14,7 +14,7 @@ from qdsweep.records.history import History, HistoryFile
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.runs.load import Run, load
 
-# In place of the digest of an archive that grows.
+# In place of the digest of an archive that grows, with the length of `digest_of`.
 LIVE = "0" * 16
 
 

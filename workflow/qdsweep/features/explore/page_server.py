@@ -44,6 +44,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
+# In the path of a request: a run, by its place and the beginning of its digest, and a cell.
 _RUN, _CELL = r"(\d{1,6})/([0-9a-f]{16})", r"(\d{1,9})"
 
 

@@ -28,7 +28,7 @@ MOST_MEMORY = 300e6
 # All films on disk [bytes].
 MOST_CACHED = 200e6
 _FORMAT = 1  # of the files in the cache
-_LARGEST = 1 << 26  # a record [bytes]
+_LARGEST = 1 << 26  # a record, 64 MiB [bytes]
 # Their versions decide how an episode looks.
 _LIBRARIES = (
     *("numpy", "gymnasium", "pygame-ce", "pillow", "box2d", "mujoco", "pybullet", "ale-py"),

@@ -26,10 +26,11 @@ from qdsweep.files import last_lines, signature
 from qdsweep.metrics import RANK, Metric
 from qdsweep.text import cut, duration, plural, short_number
 
+# The widths of the bar and of the sparkline [characters].
 _BAR = _SPARK = 10
 # All columns except label and note: state, bar, percent, ETA, score, sparkline.
 _FIXED = 8 + 1 + _BAR + 5 + 1 + 7 + 1 + 9 + 1 + _SPARK + 1
-_FAR = 1_000_000
+_FAR = 1_000_000  # more lines than a table has, for the keys home and end
 _PLAIN = Style()
 _STYLES = {
     "failed": Style(color="bright_red", bold=True),
@@ -40,7 +41,7 @@ _STYLES = {
 }
 # The share of the time that reading may take; more while runs are read for the first time.
 SHARE = 0.02
-LOG_LINES = 4
+LOG_LINES = 4  # the height of `#log`
 _SMALL = 18  # lines of a terminal that has no room for details
 FILTERS: dict[str, Callable[[Followed], bool]] = {
     "all": lambda run: True,
@@ -48,6 +49,7 @@ FILTERS: dict[str, Callable[[Followed], bool]] = {
     "failed": lambda run: run.standing.state == "failed",
 }
 
+# While runs are read for the first time: the pause after each look, and the time of a look [s].
 FIRST_EVERY, FIRST_SECONDS = 0.15, 0.05
 
 

@@ -47,7 +47,7 @@ class LiveCurve:
 
     path: Path
     metric: Metric = RANK
-    points: list[Point] = field(default_factory=list)  # in order, at most `MOST`
+    points: list[Point] = field(default_factory=list)  # in order, at most `MAX_POINTS`
     _columns: list[bytes] = field(default_factory=list)
     _seen: tuple[int, int, int] = (0, 0, 0)
     _end: int = 0
