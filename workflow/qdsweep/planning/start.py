@@ -168,7 +168,9 @@ class Start:
         if self.settings.shard:
             self.confirming = NO_RUNS
             if self.settings.shard != REST:
-                self.sweep = self.sweep.shard(*shard_parts(self.settings.shard))
+                from qdsweep.sweep.shard import cut_shard
+
+                self.sweep = cut_shard(self.sweep, *shard_parts(self.settings.shard))
 
     @cached_property
     def runs(self) -> dict[str, Experiment]:

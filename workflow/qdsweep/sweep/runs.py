@@ -3,7 +3,6 @@
 The key `exclude: ["NAME=VALUE,..."]` removes rows.
 """
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -161,22 +160,6 @@ class Sweep:
                         "the sweep. Give one of them another name"
                     )
         return by_column
-
-    def shard(self, number: int, count: int) -> "Sweep":
-        """Returns the sweep with the runs of one shard, which only their ids decide.
-
-        A run is in the same shard on every machine, and in a larger sweep.
-
-        Args:
-            number: The number of the shard, from 1.
-            count: The number of shards.
-        """
-        runs = {
-            run: experiment
-            for run, experiment in self.runs.items()
-            if zlib.crc32(run.encode()) % count == number - 1
-        }
-        return replace(self, rows=tuple(row for row in self.rows if row.id in runs), runs=runs)
 
     def plan(self, **about: Any) -> dict[str, Any]:
         """Returns the sweep as plain data, for the stages that only read files."""
