@@ -214,6 +214,8 @@ TORTURE = (
     "container/test_image.py::test_a_signal_saves_the_run_in_the_image",
     "container/test_image.py::test_a_run_resumes_in_another_image_unless_versions_differ",
     "faults/test_ray.py::test_runs_in_a_cluster_that_is_there",
+    # Once in some runs of CI, memory never lacks in Ray's workers: the cause is not known.
+    "faults/test_shortages.py::test_memory_that_was_lacking_once_changes_no_result[ray",
     "faults/test_warm.py::test_torch_has_the_settings_of_a_process_of_its_own",
     "faults/test_warm.py::test_some_runs_start_without_the_warm_process[::: seed 1-",
     "install/test_commands.py::test_every_command",
