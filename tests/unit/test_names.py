@@ -1,11 +1,15 @@
-"""Public names have one definition, constants stand above, and what users' files import stays."""
+"""Public names have one definition, constants stand above, and what is named anywhere is there."""
 
 import ast
 import re
+import subprocess
 from collections import defaultdict
+from functools import cache
 from importlib import import_module
 
 from support import REPO
+
+from qdsweep.experiment.reload import _MOVED
 
 PACKAGE = REPO / "workflow/qdsweep"
 # Name -> why it may be defined more than once.
@@ -40,6 +44,16 @@ IMPORTED = {
     "qdsweep.domains.plugin": ("check_rows",),
     "qdsweep.planning.module": ("readable",),
 }
+
+# An import, in a code or a text; a dotted name; and what `features.member` and the tables of stages
+# import, without the package's name.
+NAMED = (
+    re.compile(r"from (qdsweep[.\w]*) import (\([^()]*\)|[\w, ]+)"),
+    re.compile(r"(?<![\w./-])(qdsweep(?:\.[A-Za-z_]\w*)+)((?::\w+)?)"),
+    re.compile(r'"((?:[a-z]\w*\.)+\w+)(:[A-Za-z_]\w*)"'),
+)
+# Endings of the files qdsweep.ENDING.
+ENDINGS = {"def", "py", "tar"}
 
 
 def defined(tree: ast.Module) -> set[str]:
@@ -129,3 +143,63 @@ def test_no_module_does_something_else_too():
         if sentence.startswith(starts) and re.search(r"\balso\b", sentence, re.IGNORECASE)
     ]
     assert found == []
+
+
+@cache
+def members(module: str) -> set[str] | None:
+    """Returns the names in a module or folder, or None if there is none of this name."""
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    if not file.is_file():
+        return {path.stem for path in place.iterdir()} if place.is_dir() else None
+    names = set().union(*map(bound, ast.parse(file.read_text()).body))
+    inside = {path.stem for path in place.iterdir()} if place.is_dir() else set[str]()
+    lazy = {*IMPORTED["qdsweep"], "__version__"} if module == "qdsweep" else set[str]()
+    return names | inside | lazy
+
+
+def is_there(name: str) -> bool:
+    """Returns whether a dotted name is a module, or begins with one that has its next part."""
+    module, rest = name, list[str]()
+    while (known := members(module)) is None:
+        module, _, last = module.rpartition(".")
+        rest = [last, *rest]
+    return not rest or rest[0] in known or rest[0].startswith("__")
+
+
+def named_in(text: str) -> set[str]:
+    """Returns the package's dotted names in a text."""
+    names = set()
+    for module, imported in NAMED[0].findall(text):
+        words = re.sub(r"#.*| as \w+|[()]", "", imported).split(",")
+        names |= {f"{module}.{word.split()[0]}" for word in words if word.strip()}
+    names |= {module + name.replace(":", ".") for module, name in NAMED[1].findall(text)}
+    for module, name in NAMED[2].findall(text):
+        for package in ("qdsweep", "qdsweep.features"):
+            if module.split(".")[0] in (members(package) or ()):
+                names.add(f"{package}.{module}{name.replace(':', '.')}")
+    return {name for name in names if name.removeprefix("qdsweep.") not in ENDINGS}
+
+
+def test_what_any_file_names_is_there():
+    """In functions, texts, documentation and scripts, too, where no import would fail in a test."""
+    former = {name.replace(":", ".") for name in _MOVED}
+    gone, seen = [], set[str]()
+    for file in subprocess.check_output(["git", "ls-files"], cwd=REPO, text=True).splitlines():
+        if file.startswith(("CHANGELOG.md", "tests/fixtures/", "tests/unit/test_names.py")):
+            continue  # about earlier releases
+        names = named_in((REPO / file).read_text(errors="replace"))
+        seen |= names
+        names = {name for name in names if not any(old.startswith(name) for old in former)}
+        gone += [f"{file}: {name}" for name in sorted(names) if not is_there(name)]
+    assert gone == []
+    assert len(seen) > 500
+
+
+def test_the_search_for_names_sees_them_all():
+    code = 'x = "from qdsweep.a import (\n  b as c,\n  d,\n)"; y = "qdsweep.e:F", "rollouts.g:h"'
+    assert named_in(code) == {
+        *("qdsweep.a", "qdsweep.a.b", "qdsweep.a.d", "qdsweep.e.F"),
+        "qdsweep.features.rollouts.g.h",
+    }
+    assert not any(map(is_there, ("qdsweep.scaling.study", "qdsweep.files.gone", "qdsweep.gone")))

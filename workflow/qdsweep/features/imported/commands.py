@@ -24,7 +24,7 @@ theirs.yaml, in the folder of the files that it names:
     dims: [50, 50]
     ranges: [[-51.2, 51.2], [-51.2, 51.2]]
     names: {objective: fitnesses}         where a column has another name
-  metrics:                                may be left out: then there are no curves
+  metrics:                                or `evaluations: 100000`: then there are no curves
     file: seed{seed}.csv
     columns: {evaluations: Evals, qd_score: QD Score, coverage: Coverage (%)}
     times: {coverage: 0.01}               from percent
