@@ -3,11 +3,12 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 
 import pytest
 import yaml
-from support import BIN, TINY
+from support import BIN, REPO, TINY
 
 SCRIPT = """
 import sys
@@ -59,6 +60,18 @@ def test_whatever_is_imported_first(module, heavy):
     code = f"import sys, qdsweep.{module}; print({heavy} & {{*sys.modules}})"
     done = subprocess.run([BIN / "python", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_only_these_packages_import_pyribs_at_their_top():
+    """Others would import scikit-learn and torch. Discount models need torch themselves."""
+    package = REPO / "workflow/qdsweep"
+    files = [
+        file
+        for file in package.rglob("*.py")
+        if re.search(r"^(from|import) ribs\b", file.read_text(), re.MULTILINE)
+    ]
+    folders = {str(file.parent.relative_to(package)) for file in files}
+    assert folders == {"algorithms/pytorch", "algorithms/ribs"}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch: `make rl`")

@@ -9,10 +9,10 @@ from collections import deque
 from pathlib import Path
 
 import numpy as np
-from ribs.emitters.opt import AdamOpt
 from scipy.spatial import KDTree
 
 from qdsweep.algorithms.base import Candidates, Cells, spawn_seeds
+from qdsweep.algorithms.ribs import ribs
 from qdsweep.algorithms.ribs.archive_algorithm import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation, Floats
@@ -94,8 +94,8 @@ class MapElitesES(ArchiveAlgorithm):
         self._parents = np.concatenate((self._parents, evaluation.measures * self._scale))
         self._climbed += 1
 
-    def _start(self, solution: Floats) -> AdamOpt:
-        return AdamOpt(solution, lr=self.settings.lr, l2_coeff=self.settings.l2)
+    def _start(self, solution: Floats) -> ribs.emitters.opt.AdamOpt:
+        return ribs.emitters.opt.AdamOpt(solution, lr=self.settings.lr, l2_coeff=self.settings.l2)
 
     def _novelty(self, measures: Floats) -> Floats:
         """Returns the novelty ``(n,)`` of ``(n, m)`` measures."""
