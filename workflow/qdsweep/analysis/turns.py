@@ -41,8 +41,8 @@ def run_stage(stage: Stage, sweep_dir: Path, runs_dir: Path, **options: object) 
 def _turn(stage: Stage, sweep: SweepDir) -> Iterator[list[Stage]]:
     """Waits until no other process writes what this stage reads, or uses what it writes.
 
-    A stage takes its own lock first, and then looks at the locks of others. If a reader and a
-    writer meet, the reader gives its lock back.
+    A stage takes its own lock first, and then looks at the locks of the others. If a
+    reader and a writer meet, the reader gives its lock back.
 
     Yields:
         The stages that it reads.

@@ -26,8 +26,8 @@ from qdsweep.sweep.runs import Sweep, table_of_runs
 # With one of these drawn, iterations do not measure work.
 _BATCHES = ("batch_size", "num_emitters")
 
-# Keys of the sweep file that features of these names serve.
-_OF_FEATURES = ("imported", "published", "rollouts")
+# Further keys of the sweep file that features of these names serve.
+_OF_FEATURES = ("published", "rollouts")
 
 NO_RUNS = Sweep((), (), {})
 """A sweep without runs."""
