@@ -221,9 +221,10 @@ def test_a_chosen_run_may_vanish_and_an_archive_may_change(reader, study, tmp_pa
         page = reader(f"sphere/{cell}", served=started)
         page.evaluate("globalThis.isSame = true")
         shutil.rmtree(tmp_path / "sphere")
-        until(page, "explore.archives.length === 2")
+        # The space of the sphere is gone, so the page loads itself again: only then it is used.
+        until(page, "globalThis.isSame === undefined && globalThis.explore?.archives.length === 2")
+        until(page, "document.documentElement.dataset.explore === 'ready'")
         select_space(page, "lander1")
-        until(page, "globalThis.isSame === undefined && globalThis.explore !== undefined")
         path = tmp_path / "sliding/archive.npz"
         arrays = dict(np.load(path))
         arrays["measures"] = arrays["measures"] / 2
