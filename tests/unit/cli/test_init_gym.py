@@ -1,5 +1,7 @@
 """`qdsweep init --gym` makes a study of a task from its name."""
 
+import shutil
+
 import numpy as np
 import pytest
 import yaml
@@ -26,6 +28,41 @@ class Still(gymnasium.Env):
 
 gymnasium.register("QdsweepStill-v0", Still)
 """
+
+
+CERTAIN = """
+import gymnasium
+import numpy as np
+
+
+class Certain(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-2, 2, (2,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        self.at = np.ones(2, dtype=np.float32)
+        return self.at, {}
+
+    def step(self, action):
+        self.at = self.at * 0.9 + 0.1 * float(action[0]) * np.array([1, -1], dtype=np.float32)
+        return self.at, float(self.at[0]), abs(self.at[0]) < 0.5, False, {}
+
+
+gymnasium.register("QdsweepCertain-v0", Certain, max_episode_steps=9)
+"""
+
+
+def test_a_stochastic_task_has_the_keys_against_luck(tmp_path):
+    folder = tmp_path / "config/plugins"
+    folder.mkdir(parents=True)
+    (folder / "certain.py").write_text(CERTAIN)
+    for env, is_stochastic in (("CartPole-v1", True), ("certain:QdsweepCertain-v0", False)):
+        printed = qdsweep("init", "study", "--gym", env, cwd=tmp_path)
+        config = yaml.safe_load((tmp_path / "study/config/config.yaml").read_text())
+        (preset,) = (tmp_path / "study/config/domains").iterdir()
+        named = "reevaluate" in config, "episodes" in yaml.safe_load(preset.read_text())
+        assert (*named, "docs/guide/noise.md" in printed) == (is_stochastic,) * 3
+        shutil.rmtree(tmp_path / "study")
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", "Blackjack-v1"])

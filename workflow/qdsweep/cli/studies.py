@@ -42,6 +42,11 @@ experiment:
   num_emitters: 5
   batch_size: 30
 """
+_REEVALUATE = """\
+# Evaluations of this task depend on their seed: each elite is evaluated again, and groups are
+# ranked by these evaluations.
+reevaluate: {times: 10}
+"""
 _NO_CACHES = shutil.ignore_patterns("__pycache__")
 _CONFIG = "config/config.yaml"
 _NAME = "my_study"  # in the templates
@@ -96,6 +101,7 @@ def _init(arguments: argparse.Namespace) -> int:
         preset.write_text(proposal.yaml, encoding="utf-8")
         config = folder / _CONFIG
         text = config.read_text(encoding="utf-8").replace(_PRESET, _TASK.format(proposal.name))
+        text += _REEVALUATE if proposal.is_stochastic else ""
         config.write_text(text, encoding="utf-8")
         print(*proposal.lines, f"They are in {preset}. Check and change them there.", sep="\n")
     print(f"Created the study {folder}. Next:\n  cd {folder}\n  snakemake --cores all")

@@ -19,9 +19,11 @@ from qdsweep.errors import BadInput
 
 _POLICIES = 64
 _FEWEST, _SECONDS = 8, 30  # a slow task plays fewer policies
+_AGAIN = 4  # policies played again with another seed
 _COMPONENTS = 16  # of an observation or action; pictures have too many to try all
 _BINS = 8
 _ANY = (-1e300, 1e300)
+_EPISODES = "episodes: 1  # an evaluation averages them: more episodes, less luck, more steps"
 
 
 class Proposal(NamedTuple):
@@ -31,11 +33,13 @@ class Proposal(NamedTuple):
         name: Its name, for a preset.
         yaml: The preset.
         lines: A report of the tried measures, for the user.
+        is_stochastic: Whether an episode depends on its seed.
     """
 
     name: str
     yaml: str
     lines: list[str]
+    is_stochastic: bool
 
 
 def propose(env_id: str) -> Proposal:
@@ -71,6 +75,9 @@ def propose(env_id: str) -> Proposal:
         returns.append(result.objective[0])
         measures.append(result.measures[0])
     values = np.array(measures)
+    again = domain.evaluate(solutions[:_AGAIN], np.arange(1, _AGAIN + 1, dtype=np.uint32))
+    is_equal = np.array_equal(again.objective, returns[:_AGAIN])
+    is_stochastic = not (is_equal and np.array_equal(again.measures, values[:_AGAIN]))
     first, second = _most_different(values, env_id)
     chosen = [(tried[place], _range(values[:, place])) for place in (first, second)]
     low, high = _range(np.array(returns))
@@ -81,6 +88,7 @@ def propose(env_id: str) -> Proposal:
         "type: gymnasium",
         f"env: {env_id}",
         *(["clip_actions: true"] if clips else []),
+        *([_EPISODES] if is_stochastic else []),
         f"objective_range: [{_text(low)}, {_text(high)}]",
         "measures:",
         *(
@@ -94,8 +102,14 @@ def propose(env_id: str) -> Proposal:
         f"Of {len(tried)} measures, the policies differ most in:",
         *(f"  {measure.label}: {' to '.join(map(_text, ends))}" for measure, ends in chosen),
     ]
+    if is_stochastic:
+        lines.append(
+            "A policy's episode depends on its seed, so each elite is kept for one lucky episode. "
+            "The sweep therefore has the key reevaluate, and the preset has episodes: see "
+            "docs/guide/noise.md."
+        )
     name = re.sub(r"[^a-z0-9]+", "_", env_id.rpartition(":")[2].lower()).strip("_")
-    return Proposal(name, "\n".join(text) + "\n", lines)
+    return Proposal(name, "\n".join(text) + "\n", lines, is_stochastic)
 
 
 def _keys(measure: Measure) -> str:
