@@ -24,11 +24,11 @@ from qdsweep.domains.normalizer import Normalizer, context_of
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.elites.reevaluation import core_seconds_of, fresh_seeds, start_reevaluation
 from qdsweep.errors import BadInput
+from qdsweep.experiment.fresh_seeds import elite_contexts
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_json
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import RunDir
-from qdsweep.runs.elite import elite_contexts
 from qdsweep.runs.load import load
 from qdsweep.sweep.runs import Sweep
 

@@ -27,21 +27,18 @@ from qdsweep.engines import make_engine
 from qdsweep.engines.batch import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
+from qdsweep.experiment.fresh_seeds import batches, elite_contexts
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.wall_time import WallTime
 from qdsweep.records.paths import RunDir
-from qdsweep.runs.elite import elite_contexts
 from qdsweep.runs.load import Run
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
 
 SAVE_SECONDS = 60.0
-# Solutions per batch: enough for many workers, but few enough for the memory.
-_BATCH = 4096
-
 # Time to close the workers and to write the evaluations [s].
 _WALL_TIME_MARGIN = 10.0
 
@@ -193,35 +190,6 @@ def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
         for repeat in range(settings.times)
     ]
     return np.concatenate(repeats).astype(np.uint32)
-
-
-def batches(
-    missing: NDArray[np.int64], solutions: Floats, seeds: Seeds, contexts: Floats | None
-) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """Divides the missing evaluations into batches, each with one context.
-
-    Args:
-        missing: ``(k,)`` rows of the samples.
-        solutions: ``(n, d)`` solutions of the elites.
-        seeds: ``(times * n,)`` evaluation seeds.
-        contexts: ``(n, c)`` context of each elite, or None.
-
-    Yields:
-        Rows of the samples, and their batch.
-    """
-    elites = len(solutions)
-    groups = [missing]
-    if contexts is not None:
-        _, kinds = np.unique(contexts, axis=0, return_inverse=True)
-        kind = kinds.ravel()[missing % elites]
-        order = np.argsort(kind, kind="stable")
-        groups = np.split(missing[order], np.flatnonzero(np.diff(kind[order])) + 1)
-    for group in groups:
-        for start in range(0, len(group), _BATCH):
-            rows = group[start : start + _BATCH]
-            which = rows % elites
-            context = None if contexts is None else contexts[which[0]]
-            yield rows, Batch(solutions[which], seeds[rows], context=context)
 
 
 def _evaluate(

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -17,6 +17,10 @@ from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, ANEW, atomic, require, write_json
 from qdsweep.records.paths import Results, RunFiles, StateDir
 from qdsweep.records.sums import read_checked, require_as_written
+
+UNKNOWN: Literal["unknown"] = "unknown"
+# Whether evaluations depend on their seed.
+Stochastic = bool | Literal["unknown"]
 
 
 class Summary(TypedDict, total=False):
@@ -40,6 +44,7 @@ class Summary(TypedDict, total=False):
         workers: Its workers.
         attempts: The attempts at the run, the last one last.
         sources: The code that the run used next to its plug-ins; see `sources_of`.
+        stochastic: Whether evaluations depend on their seed.
     """
 
     id: str
@@ -59,6 +64,7 @@ class Summary(TypedDict, total=False):
     workers: int
     attempts: list[dict[str, Any]]
     sources: dict[str, str]
+    stochastic: Stochastic
 
 
 def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:

@@ -57,6 +57,7 @@ SUMMARY = (
     "versions",
     "engine",
     "workers",
+    "stochastic",
 )
 # Keys that are taken from the summary of a corrected archive.
 CORRECTED = (
