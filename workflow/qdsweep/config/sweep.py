@@ -109,17 +109,24 @@ class Confirm(Model):
 
 
 class Reevaluate(Model):
-    """Corrected archives: every elite evaluated again with fresh seeds."""
+    """Every elite of the final archives, evaluated again with fresh seeds."""
 
     times: int = Field(default=10, ge=1, le=10_000, description="evaluations of each elite")
     seed: int = Field(
         default=1_000_003, ge=0, lt=2**63, description="the seed of the fresh evaluation seeds"
     )
+    common: bool = Field(
+        default=False,
+        description=(
+            "whether all runs share their fresh seeds; results then hold for these seeds only, and "
+            "groups are tested by pairs of runs"
+        ),
+    )
 
     @property
     def stem(self) -> str:
-        """The name of its files in a run's folder."""
-        return f"reevaluated-{self.times}-{self.seed}"
+        """The name of its files in a run's folder; earlier releases had common seeds."""
+        return f"reevaluated-{self.times}-{self.seed}{'' if self.common else '-own'}"
 
 
 class Rollouts(Model):

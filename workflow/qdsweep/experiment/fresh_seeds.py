@@ -4,6 +4,7 @@ A search keeps a solution for one lucky evaluation where they do (Flageat and Cu
 Quality-Diversity, arXiv:2302.00463).
 """
 
+import hashlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import SEED, Arrays
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.base import Domain, Floats, Seeds
 from qdsweep.domains.normalizer import context_of
 from qdsweep.engines.batch import Batch, Engine
@@ -107,6 +109,24 @@ def write_noise(
 def _results(rows: Arrays) -> Floats:
     """Returns ``(k, 1 + m)`` objective and measures."""
     return np.column_stack([rows["objective"], rows["measures"]]).astype(np.float64)
+
+
+def fresh_seeds(settings: Reevaluate, run: str, elites: int) -> Seeds:
+    """Returns the evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
+
+    They depend only on the seed, the run, the repeat and the elite; common ones not on the run.
+    Runs with seeds of their own are independent, as tests of groups assume. The spawn keys differ
+    from those of a search, (0,) and (1, t), so an elite never gets its old seed, even with the same
+    `seed`.
+    """
+    entropy = [settings.seed]
+    if not settings.common:
+        entropy.append(int.from_bytes(hashlib.sha256(run.encode()).digest()))
+    repeats = [
+        np.random.SeedSequence(entropy, spawn_key=(2, repeat)).generate_state(elites)
+        for repeat in range(settings.times)
+    ]
+    return np.concatenate(repeats).astype(np.uint32)
 
 
 class _Again:

@@ -216,7 +216,7 @@ class Plan:
             group_columns=group_columns(columns, own_values),
             rows=rows,
             figures=_setting(Figures, data.get("figures")) or Figures(),
-            reevaluate=_setting(Reevaluate, data.get("reevaluate")),
+            reevaluate=_reevaluate(data.get("reevaluate")),
             rollouts=_setting(Rollouts, data.get("rollouts")),
             confirm=_setting(Confirm, data.get("confirm")),
             published=[
@@ -330,6 +330,11 @@ def _setting(model: type[_Setting], data: Mapping[str, Any] | None) -> _Setting 
         return None
     known = {key: data[key] for key in data if key in model.model_fields}
     return model.model_validate_json(json.dumps(known))
+
+
+def _reevaluate(data: Mapping[str, Any] | None) -> Reevaluate | None:
+    """Returns the key `reevaluate`; in earlier releases, all runs had common fresh seeds."""
+    return _setting(Reevaluate, None if data is None else {"common": True, **data})
 
 
 def read_plan(sweep: SweepDir, run: str = "") -> Plan:
