@@ -1,6 +1,6 @@
 # From elites to corrected archives, where the sweep file has the key `reevaluate`.
 
-# The results from which the corrected archives of a sweep are tabulated.
+# Its results, which tables rank by where evaluations depend on their seed.
 REEVALUATED = []
 
 if SETTINGS.reevaluate is not None:

@@ -14,7 +14,7 @@ from qdsweep.config.references import check_cited
 from qdsweep.config.requirements import require_packages, require_packages_of
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.metrics import METRICS, Metric
+from qdsweep.metrics import METRICS, REEVALUATED, Metric
 from qdsweep.planning.outlook import unfinished
 from qdsweep.records.metrics_file import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
@@ -158,7 +158,11 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses a metric that cannot rank the groups of every archive."""
-    _ranking("rank", settings.rank, sweep)
+    _ranking("rank", settings.rank, sweep, _of_reevaluation(settings))
+
+
+def _of_reevaluation(settings: SweepFile) -> tuple[Metric, ...]:
+    return REEVALUATED if settings.reevaluate else ()
 
 
 def _check_tests(settings: SweepFile, sweep: Sweep) -> None:
@@ -210,7 +214,8 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
-    metrics = [metric.name for metric in (*METRICS, *_own(sweep)) if metric.label]
+    every = (*METRICS, *_of_reevaluation(settings), *_own(sweep))
+    metrics = [metric.name for metric in every if metric.label]
     known = [*group_columns(sweep.columns, sweep.texts), *TABLE_COLUMNS, *metrics]
     for name in settings.tables.columns:
         if name not in known:
@@ -226,9 +231,10 @@ def _own(sweep: Sweep) -> list[Metric]:
     return [own.metric for own in sweep.own_metrics.values()]
 
 
-def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
+def _ranking(key: str, name: str, sweep: Sweep, further: tuple[Metric, ...] = ()) -> Metric:
     """Returns a metric that ranks the runs of a sweep, whatever their archives are."""
-    known = {metric.name: metric for metric in (*METRICS, *_own(sweep)) if metric.ranks}
+    metrics = (*METRICS, *further, *_own(sweep))
+    known = {metric.name: metric for metric in metrics if metric.ranks}
     if name not in known:
         raise BadInput(
             f"{key} = {name}: {nearest(name, list(known))}known metrics: {', '.join(known)}"

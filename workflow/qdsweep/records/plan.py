@@ -22,7 +22,7 @@ from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json, write_text
-from qdsweep.metrics import RANK, Metric, measures
+from qdsweep.metrics import RANK, REEVALUATED, Metric, measures
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.results import write_configs
 from qdsweep.records.search_files import Level, levels_of, read_search_rows
@@ -136,6 +136,8 @@ class Plan:
         titles: Swept algorithm -> the title in its preset, where it has one.
         sources: The code of the user's metrics at the last start; see `sources_of`.
         best_ever: Whether an archive of it may lose its best elite.
+        noise: Scale -> whether evaluations depend on their seed, where tables are made: see
+            `analysis.noise`.
     """
 
     name: str
@@ -162,11 +164,13 @@ class Plan:
     titles: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     best_ever: bool = False
+    noise: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of its runs: ours, then the user's."""
-        return (*measures(best_ever=self.best_ever), *self.own)
+        first = REEVALUATED if self.reevaluate else ()
+        return (*first, *measures(best_ever=self.best_ever), *self.own)
 
     @property
     def counted(self) -> str:
@@ -225,7 +229,9 @@ class Plan:
                 Published.model_validate_json(json.dumps(result))
                 for result in data.get("published") or ()
             ],
-            rank={metric.name: metric for metric in (*ours, *own)}[data.get("rank", RANK.name)],
+            rank={metric.name: metric for metric in (*REEVALUATED, *ours, *own)}[
+                data.get("rank", RANK.name)
+            ],
             tests=data.get("tests", "welch"),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),

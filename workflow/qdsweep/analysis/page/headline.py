@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.noise import noise_text, ranked, tested
 from qdsweep.analysis.selection import SweepTables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
 from qdsweep.analysis.tables.comparisons import WELCH, tasks
@@ -75,21 +76,19 @@ def headline(data: SweepData) -> str:
         verb = "is that" if len(best) == 1 else "are those"
         means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} {means} {verb} of {scores}.{_tested(data, scales, best)}"
-    text += _confirmed(data)
-    if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
-        top = done.loc[done["obj_max"].idxmax()]
-        best_objective = number(top["obj_max"], common_decimals(done["obj_max"], ()))
-        phrase = data.metric("obj_max").phrase
-        text += f" The {phrase} of all runs is {best_objective} ({top['group']})."
-    return text
+        text += f" The {data.rank.extreme} {means} {verb} of {scores}."
+        sure = tested(plan, scales)
+        if sure:
+            best = [group for scale, group in zip(scales, best, strict=True) if scale in sure]
+            text += _tested(data, sure, best)
+    return text + noise_text(plan, done) + _confirmed(data)
 
 
 def _ranked(tables: SweepTables) -> dict[str, list[str]]:
     """Returns the scales of several groups that have the metric that ranks, with these groups."""
     scales = {
         scale: [group for group in groups if tables.counts([group])[0]]
-        for scale, groups in tables.score_scales.items()
+        for scale, groups in ranked(tables.plan, tables.score_scales).items()
     }
     return {scale: groups for scale, groups in scales.items() if len(groups) > 1}
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.columns import STATISTICS, column_names
+from qdsweep.analysis.noise import LUCKY, ranked, tested
 from qdsweep.analysis.selection import (
     cells_of,
     compared_metric,
@@ -77,7 +78,8 @@ def default_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> l
     twins = {metric.instead for metric in measured if table[f"{metric.column}_n"].all()}
     used = table["evaluations_mean"]
     same = {"evaluations"} if len(used) > 1 and used.nunique() == 1 else set()
-    left_out = (twins | same) - {plan.rank.name}
+    lucky = {"obj_max"} if LUCKY in plan.noise.values() else set()  # the luckiest evaluation
+    left_out = (twins | same | lucky) - {plan.rank.name}
     shown = [metric for metric in measured if metric.name not in left_out]
     iqm = ["iqm"] if (counts >= ENOUGH_SEEDS).any() and plan.rank in measured else []
     results = [metric.name for metric in shown if not metric.cost]
@@ -171,6 +173,8 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     if plan.imported_groups:
         note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
     note += unequal_budgets(plan, table, score_scales) + elites_below_range(summary)
+    if len(score_scales) > len(ranked(plan, score_scales)):
+        note += " Groups are not ranked where evaluations depend on their seed."
     return Sheet(
         "table",
         "Results of each group",
@@ -352,14 +356,21 @@ def best_and_possible(
     possible: Places = set()
     means, summary = table.set_index("group"), in_percent(summary)
     main = (metric for metric in plan.metrics if metric.main)
-    scales = [groups for groups in score_scales.values() if len(groups) > 1]
+    several = {scale: groups for scale, groups in score_scales.items() if len(groups) > 1}
     known: Places = set()
     for wanted in dict.fromkeys((plan.rank, *main)):
+        shown = ranked(plan, several, wanted)
+        scales, sure = list(shown.values()), tested(plan, shown, wanted)
         compared = [compared_metric(wanted, summary, groups) for groups in scales]
         runs = {metric: runs_of(summary, metric.column) for metric in dict.fromkeys(compared)}
         tasks = [
-            ({group: runs[metric][group] for group in groups if group in runs[metric]}, metric.sign)
-            for groups, metric in zip(scales, compared, strict=True)
+            (
+                {group: runs[metric][group] for group in groups if group in runs[metric]}
+                if scale in sure
+                else {},
+                metric.sign,
+            )
+            for (scale, groups), metric in zip(shown.items(), compared, strict=True)
         ]
         verdicts = possible_best(tasks, plan.tests)
         for groups, metric, verdict in zip(scales, compared, verdicts, strict=True):
