@@ -219,7 +219,7 @@ class Reevaluation(Work):
 
     def results(self) -> dict[str, Any]:
         out = self.folder / "out"
-        return {path.name: path.read_bytes() for path in out.glob("reevaluated-8-3.*")}
+        return {path.name: path.read_bytes() for path in out.glob("reevaluated-8-3-own.*")}
 
 
 class Study(Work):

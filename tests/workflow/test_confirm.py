@@ -15,7 +15,7 @@ from support import write_yaml
 SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
 FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
 SMALL = {**EXPERIMENT, "iterations": 8}
-STEM = "reevaluated-3-1000003"
+STEM = "reevaluated-3-1000003-own"
 # The targets of tests that do not need figures and pages, which take the longest.
 TABLES = [f"results/sweeps/mine/tables/{name}.csv" for name in ("corrected", "confirmed")]
 

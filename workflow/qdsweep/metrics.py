@@ -171,7 +171,28 @@ METRICS = (
     Metric("qd_auc", "Mean QD score", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
 )  # fmt: skip
-BY_NAME = {metric.name: metric for metric in METRICS}
+NORM_DELIVERED = "norm_delivered_qd_score"
+# Of elites that were evaluated again at the end of their run (`reevaluate`), in the order of
+# summary.csv. They have columns only where a sweep has that key.
+REEVALUATED = (
+    Metric("delivered_qd_score", "Delivered QD score", ranks=True, recorded=False, optional=True),
+    Metric(
+        NORM_DELIVERED, "Delivered QD score / cells", ranks=True, main=True, recorded=False,
+        optional=True, needs_cells=True, instead="delivered_qd_score",
+    ),
+    Metric("corrected_qd_score", "Corrected QD score", recorded=False, optional=True),
+    Metric(
+        "norm_corrected_qd_score", "Corrected QD score / cells", recorded=False, optional=True,
+        needs_cells=True, instead="corrected_qd_score",
+    ),
+    Metric("objective_loss", "Objective loss", smaller=True, recorded=False, optional=True),
+    Metric("hit_rate", "Hit rate", percent=True, recorded=False, optional=True, needs_cells=True),
+)  # fmt: skip
+# Of the delivered QD score per cell, divided by the width of the objective range.
+DELIVERED_FRACTION = "delivered_qd_score_fraction"
+# The columns of summary.csv where a sweep has the key `reevaluate`.
+OF_REEVALUATION = (*(metric.name for metric in REEVALUATED), DELIVERED_FRACTION)
+BY_NAME = {metric.name: metric for metric in (*METRICS, *REEVALUATED)}
 
 
 @cache

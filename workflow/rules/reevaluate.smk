@@ -1,6 +1,6 @@
 # From elites to corrected archives, where the sweep file has the key `reevaluate`.
 
-# The results from which the corrected archives of a sweep are tabulated.
+# Its results, which tables rank by where evaluations depend on their seed.
 REEVALUATED = []
 
 if SETTINGS.reevaluate is not None:
@@ -24,12 +24,13 @@ if SETTINGS.reevaluate is not None:
         params:
             times=SETTINGS.reevaluate.times,
             seed=SETTINGS.reevaluate.seed,
+            common="--common" if SETTINGS.reevaluate.common else "",
         message:
             "re-evaluate the elites of {wildcards.run} {params.times} times"
         shell:
             "python -P -m qdsweep --image={resources.image:q}"
             f" reevaluate {RESULTS.runs}/{{wildcards.run}}"
-            " --times {params.times} --seed {params.seed}"
+            " --times {params.times} --seed {params.seed} {params.common}"
             " --cluster {resources.cluster_config} --cores {threads} 2> {log}"
 
     REEVALUATED = expand(rules.reevaluate.output.metrics, run=AWAITED)

@@ -9,7 +9,6 @@ INPUTS = {
     "search": markers(START.levels.values()),
     # No later stage lists the runs again, which would take long with 10,000 of them.
     "aggregate": summaries,
-    "corrected": REEVALUATED,
     "confirmed": confirming_summaries,
 }
 PARAMS = {
@@ -30,6 +29,7 @@ for stage in STAGES.values():
         input:
             files_of(STAGES, stage.reads),
             INPUTS.get(stage.name, []),
+            REEVALUATED if stage.name == "aggregate" else [],
             forced(*stage.outputs_below_results),
         output:
             stage.rule_outputs(),

@@ -12,7 +12,7 @@ from refusals import names_all, refused
 from support import TINY
 
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.elites.reevaluation import fresh_seeds
+from qdsweep.experiment.fresh_seeds import fresh_seeds
 from qdsweep.features.explore.cell_film import film
 from qdsweep.features.rollouts.rollout import play_episode
 from qdsweep.runs.load import load
@@ -43,7 +43,8 @@ def test_an_episode_has_its_pictures_its_score_and_fresh_seeds(lander):
     about, elite = notes(content), lander.elite(row)
     assert about["objective"] == elite.objective
     assert about["same"] is True
-    seeds = fresh_seeds(Reevaluate(), len(lander.cells)).reshape(10, -1)[:, row]
+    seeds = fresh_seeds(Reevaluate(), lander.summary["id"], len(lander.cells))
+    seeds = seeds.reshape(10, -1)[:, row]
     expected = lander.evaluate(elite.solution, seeds, elite)
     np.testing.assert_array_equal([score[0] for score in about["fresh"]], expected.objective)
     (parameters,) = (part for kind, part in records(content) if kind == "S")

@@ -327,7 +327,7 @@ def test_the_sweeps_own_corrected_archives_come_along(folder):
     path = folder / "results/sweeps/tiny/plan.json"
     path.write_text(json.dumps({**read_json(path), "reevaluate": {"times": 2, "seed": 7}}))
     run = next(folder.glob("results/runs/*map_elites-s1-*"))
-    qdsweep("reevaluate", run, "--times", 2, "--seed", 7, cwd=folder)
+    qdsweep("reevaluate", run, "--times", 2, "--seed", 7, "--common", cwd=folder)
     for ending in (".json", ".npz"):  # written by hand, or of another sweep
         shutil.copy(run / f"reevaluated-2-7{ending}", run / f"reevaluated-3-7{ending}")
     export(folder)

@@ -58,6 +58,15 @@ def test_what_evaluate_must_return_is_named(plugins, returned, names):
         check_rows(make(type="mine_back:Good"))
 
 
+def test_a_claim_that_seeds_have_no_effect_is_proved(plugins):
+    claims = GOOD.replace("    def evaluate", "    is_deterministic = True\n\n    def evaluate")
+    plugins("mine_sure", claims)
+    check_rows(make(type="mine_sure:Good"))
+    plugins("mine_unsure", claims.replace("Evaluation(solutions[:, 0]", "Evaluation(seeds + 0.0"))
+    with refused("Good", "is_deterministic"):
+        check_rows(make(type="mine_unsure:Good"))
+
+
 def test_check_reports_the_cost_and_measures_out_of_range(plugins):
     plugins("mine_wide", GOOD)
     findings = check_rows(make(type="mine_wide:Good"))  # 1 + 3 * N(0, 1) in a range of 0 to 1

@@ -14,6 +14,7 @@ import yaml
 from in_process import compute_run
 from patient import EXPERIMENT, PATIENT
 from refusals import names_all, refused
+from results import forget_sums, summary
 from support import POLE, TINY, command
 
 from qdsweep.config.cluster import Cluster
@@ -21,18 +22,43 @@ from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
 from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, context_of
-from qdsweep.elites.corrected_archive import CorrectedRun
-from qdsweep.elites.reevaluation import core_seconds_of, fresh_seeds, start_reevaluation
+from qdsweep.elites.corrected_archive import (
+    LATER,
+    CorrectedRun,
+    insert,
+    read_robustness,
+    robustness,
+)
+from qdsweep.elites.reevaluation import core_seconds_of, start_reevaluation
 from qdsweep.errors import BadInput
+from qdsweep.experiment.fresh_seeds import elite_contexts, fresh_seeds
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.files import read_json
+from qdsweep.files import read_json, write_json
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import RunDir
-from qdsweep.runs.elite import elite_contexts
+from qdsweep.records.results import stochastic_of
 from qdsweep.runs.load import load
 from qdsweep.sweep.runs import Sweep
 
 SETTINGS = Reevaluate(times=8, seed=3)
+NOISY_ARM = """
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+class NoisyArm:
+    solution_dim, fields, step, x0 = 6, {}, 0.1, np.full(6, 0.5)
+    measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+    objective_range = (-1.0, 0.0)
+
+    def evaluate(self, solutions, seeds):
+        x = np.clip(solutions, 0, 1)
+        objective = -np.sqrt(np.mean(np.square(x - x.mean(axis=1, keepdims=True)), axis=1))
+        angle = np.cumsum(2 * np.pi * x - np.pi, axis=1)
+        ends = np.stack([np.cos(angle).sum(axis=1), np.sin(angle).sum(axis=1)], axis=1) / 12 + 0.5
+        noise = np.stack([np.random.default_rng(seed).normal(size=3) for seed in seeds])
+        measures = np.clip(ends + 0.02 * noise[:, 1:], 0, 1)
+        return Evaluation(objective + 0.05 * noise[:, 0], measures)
+"""
 # No solution is good enough for it.
 EMPTY = {"type": "grid", "learning_rate": 0.1, "threshold_min": 1e9}
 KINDS = {
@@ -90,7 +116,7 @@ def reevaluate(folder: Path, workers: int = 1) -> dict:
 
 
 def figures(folder: Path) -> dict:
-    return read_json(folder / "out/reevaluated-8-3.json")
+    return read_json(folder / "out/reevaluated-8-3-own.json")
 
 
 def evaluated(printed: str) -> int:
@@ -126,7 +152,7 @@ def test_the_corrected_score_is_true_and_the_reported_one_is_too_high(copy):
     assert about["seed_matters"]
     seconds = core_seconds_of(RunDir(copy / "out"), SETTINGS)
     assert seconds > 0
-    (copy / "out/reevaluated-8-3.json").unlink()
+    (copy / "out/reevaluated-8-3-own.json").unlink()
     reevaluate(copy)  # nothing is evaluated
     assert core_seconds_of(RunDir(copy / "out"), SETTINGS) == seconds
     assert core_seconds_of(RunDir(copy / "out"), Reevaluate(times=9, seed=3)) == 0
@@ -135,25 +161,27 @@ def test_the_corrected_score_is_true_and_the_reported_one_is_too_high(copy):
 def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):
     reevaluate(copy)
     run = load(copy / "out")
-    with np.load(copy / "out/reevaluated-8-3.npz") as file:
+    with np.load(copy / "out/reevaluated-8-3-own.npz") as file:
         elites = dict(file)
     for elite in (0, 7, len(run.arrays["objective"]) - 1):
         noise = []
         for repeat in range(8):
-            seeds = np.random.SeedSequence(3, spawn_key=(2, repeat)).generate_state(elite + 1)
+            own = int(hashlib.sha256(run.summary["id"].encode()).hexdigest(), 16)
+            sequence = np.random.SeedSequence([3, own], spawn_key=(2, repeat))
+            seeds = sequence.generate_state(elite + 1)
             noise.append(np.random.default_rng(seeds[elite]).normal())
         true = -np.sum(run.arrays["solution"][elite] ** 2)
         assert elites["objective"][elite] == pytest.approx(true + np.mean(noise), abs=1e-12)
         assert elites["objective_std"][elite] == pytest.approx(np.std(noise, ddof=1), rel=1e-9)
     np.testing.assert_array_equal(elites["index"], run.arrays["index"])
-    corrected = CorrectedRun(copy / "out", "reevaluated-8-3")
+    corrected = CorrectedRun(copy / "out", "reevaluated-8-3-own")
     assert corrected.archive.stats.qd_score == pytest.approx(figures(copy)["corrected"]["qd_score"])
     np.testing.assert_array_equal(corrected.arrays["solution"], run.arrays["solution"])
 
 
 def test_the_result_does_not_depend_on_workers_and_is_computed_once(copy):
     expected = reevaluate(copy)
-    arrays = (copy / "out/reevaluated-8-3.npz").read_bytes()
+    arrays = (copy / "out/reevaluated-8-3-own.npz").read_bytes()
 
     def forget():
         for path in copy.glob("out/**/reevaluated-*"):
@@ -161,10 +189,10 @@ def test_the_result_does_not_depend_on_workers_and_is_computed_once(copy):
 
     forget()
     assert reevaluate(copy, 2) == expected
-    assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
+    assert (copy / "out/reevaluated-8-3-own.npz").read_bytes() == arrays
     # After the end, its files are rebuilt from the samples, without an evaluation.
     for name in ("json", "npz"):
-        (copy / f"out/reevaluated-8-3.{name}").unlink()
+        (copy / f"out/reevaluated-8-3-own.{name}").unlink()
     words = ("reevaluate", "out", "--times", "8", "--seed", "3")
     assert evaluated(command("qdsweep", *words, cwd=copy).stdout) == 0
     assert figures(copy) == expected
@@ -190,7 +218,7 @@ def test_damaged_files_are_named_and_come_back(copy):
         with refused(samples):
             core_seconds_of(RunDir(out), SETTINGS)
         assert reevaluate(copy) == expected
-    for name in ("reevaluated-8-3.npz", "archive.npz"):
+    for name in ("reevaluated-8-3-own.npz", "archive.npz"):
         content = (out / name).read_bytes()
         for damaged in (b"", content[: len(content) // 2]):
             (out / name).write_bytes(damaged)
@@ -198,14 +226,137 @@ def test_damaged_files_are_named_and_come_back(copy):
                 if name == "archive.npz":
                     reevaluate(copy)
                 else:
-                    CorrectedRun(out, "reevaluated-8-3").arrays  # noqa: B018
+                    CorrectedRun(out, "reevaluated-8-3-own").arrays  # noqa: B018
         (out / name).unlink()
-    (out / "reevaluated-8-3.json").write_text('{"id": ')
-    with refused("reevaluated-8-3.json", "snakemake"):
-        read_json(out / "reevaluated-8-3.json", "Run `snakemake` again to make it.")
+    (out / "reevaluated-8-3-own.json").write_text('{"id": ')
+    with refused("reevaluated-8-3-own.json", "snakemake"):
+        read_json(out / "reevaluated-8-3-own.json", "Run `snakemake` again to make it.")
     # archive.npz is a hard link to the file in state/, which is rebuilt from the reload file.
     command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
     assert reevaluate(copy) == expected
+
+
+def noisy_arm(folder: Path, times: int, seed: int) -> dict:
+    """Evaluates the elites of a run of the noisy arm again; returns the content of its file."""
+    with chdir(folder):
+        assert start_reevaluation(Path("out"), times, seed, Cluster()) == 0
+    return read_json(folder / f"out/reevaluated-{times}-{seed}-own.json")
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory) -> Path:
+    """A run of a small arm with noise on objective and measures."""
+    folder = tmp_path_factory.mktemp("arm")
+    (folder / "config/plugins").mkdir(parents=True)
+    (folder / "config/plugins/noisyarm.py").write_text(NOISY_ARM)
+    keys = {
+        "domain": {"type": "noisyarm:NoisyArm", "evaluation_seed": "solution"},
+        "algorithm": "map_elites",
+        "archive": {"dims": [12, 12]},
+        "num_emitters": 1,
+        "batch_size": 40,
+        "initial_solutions": 40,
+        "iterations": 30,
+        "seed": 1,
+    }
+    (folder / "experiment.yaml").write_text(yaml.safe_dump(keys))
+    with chdir(folder):
+        compute_run(Path("experiment.yaml"), folder / "out")
+    return folder
+
+
+def test_the_delivered_score_is_unbiased_with_one_evaluation_of_each_elite(arm):
+    """Its mean is that of a huge sample; the corrected score is far away from its own limit."""
+    run = load(arm / "out")
+    arrays, about = run.arrays, run.summary["archive"]
+    n, rng = len(arrays["objective"]), np.random.default_rng(3)
+    seeds = rng.integers(2**32, size=(2200, n), dtype=np.uint32)
+    fresh = [run.domain.evaluate(arrays["solution"], row) for row in seeds]
+    objective = np.stack([one.objective for one in fresh])
+    measures = np.stack([one.measures for one in fresh])
+    truth = robustness(about, arrays, objective[200:], measures[200:])
+    singles = [
+        robustness(about, arrays, objective[[t]], measures[[t]])["delivered"]["norm_qd_score"]
+        for t in range(200)
+    ]
+    error = np.std(singles, ddof=1) / 200**0.5
+    off = abs(np.mean(singles) - truth["delivered"]["norm_qd_score"])
+    assert off < 3 * np.hypot(error, truth["delivered_error"] / 144)
+    assert run.summary["norm_qd_score"] > 1.3 * truth["delivered"]["norm_qd_score"]
+    few = insert(about, arrays, *(many[:2].mean(axis=0) for many in (objective, measures)))
+    huge = insert(about, arrays, *(many[200:].mean(axis=0) for many in (objective, measures)))
+    assert abs(few[0].metrics()["qd_score"] - huge[0].metrics()["qd_score"]) > 10 * error * 144
+    assert truth["delivered_error"] == pytest.approx(error * 144 / 10**0.5, rel=0.2)
+
+
+def test_the_file_has_what_each_elite_delivers(arm):
+    about = noisy_arm(arm, 6, 2)
+    run = load(arm / "out")
+    n = len(run.arrays["objective"])
+    with np.load(arm / "out/reevaluated-6-2-own.npz") as file:
+        elites = dict(file)
+    with np.load(arm / "out/state/reevaluated-6-2-own.npz") as file:
+        objective, measures = file["objective"].reshape(6, n), file["measures"].reshape(6, n, 2)
+    # Cells of a grid of 12 x 12 over [0, 1] x [0, 1].
+    place = np.minimum((measures * 12).astype(int), 11)
+    hits = place[..., 0] * 12 + place[..., 1] == run.arrays["index"]
+    np.testing.assert_array_equal(elites["hits"], hits.sum(axis=0))
+    np.testing.assert_allclose(elites["measures_std"], measures.std(axis=0, ddof=1))
+    assert about["hit_rate"] == pytest.approx(hits.mean())
+    delivered = ((objective + 1) * hits).sum() / 6
+    assert about["delivered"]["qd_score"] == pytest.approx(delivered)
+    assert about["delivered"]["norm_qd_score"] == pytest.approx(delivered / 144)
+    loss = (run.arrays["objective"] - objective.mean(axis=0)).mean()
+    assert about["objective_loss"] == pytest.approx(loss) and loss > 0.01
+    half = insert(
+        run.summary["archive"],
+        run.arrays,
+        *(many[:3].mean(axis=0) for many in (objective, measures)),
+    )[0].metrics()
+    assert about["corrected_half"]["qd_score"] == pytest.approx(half["qd_score"])
+
+
+def test_one_evaluation_has_no_half_and_no_error(arm):
+    about = noisy_arm(arm, 1, 2)
+    assert about["corrected_half"] is about["delivered_error"] is None
+    assert 0 < about["hit_rate"] < 1
+
+
+def test_a_file_of_an_earlier_release_gets_the_rest_from_its_samples(arm):
+    out = arm / "out"
+    settings = Reevaluate(times=3, seed=2, common=True)
+    with chdir(arm):
+        assert start_reevaluation(Path("out"), 3, 2, Cluster(), common=True) == 0
+        path = out / "reevaluated-3-2.json"
+        whole = read_json(path)
+        old = {key: value for key, value in whole.items() if key not in (*LATER, "common")}
+        for file in (path, out / "state/reevaluated-3-2.sha256"):
+            file.unlink()
+        write_json(path, old)
+        assert read_robustness(out, settings) == whole
+        (out / "state/reevaluated-3-2.npz").unlink()
+        assert read_robustness(out, settings) == {**old, "common": True, **dict.fromkeys(LATER)}
+
+
+@pytest.mark.parametrize("seed_matters", [True, False])
+def test_it_finds_out_for_a_run_that_does_not_know(seed_matters, copy, tmp_path):
+    if seed_matters:
+        folder, out = copy, copy / "out"
+    else:
+        folder, out = tmp_path, compute_run(TINY, tmp_path / "out")
+    forget_sums(out)
+    about = summary(out)
+    for files in (out, out / "state"):
+        (files / "summary.json").unlink()
+    del about["stochastic"]
+    write_json(out / "state/summary.json", about)
+    write_json(out / "summary.json", about)
+    state = RunDir(out).state
+    state.noise.unlink(missing_ok=True)
+    assert stochastic_of(state, about) == "unknown"
+    with chdir(folder):
+        assert start_reevaluation(out, 2, 3, Cluster()) == 0
+    assert stochastic_of(state, about) is seed_matters
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -213,12 +364,17 @@ def test_an_archive_without_noise_is_what_it_seems(tmp_path, kind):
     keys = {key: value for key, value in TINY.items() if key not in kind}
     out = compute_run({**keys, **kind}, tmp_path / "out")
     assert start_reevaluation(out, 3, 1, Cluster()) == 0
-    about = read_json(out / "reevaluated-3-1.json")
+    about = read_json(out / "reevaluated-3-1-own.json")
     assert not about["seed_matters"]
     assert about["corrected_digest"] == about["archive_digest"]
+    assert about["delivered_error"] in (None, 0)
+    for name, value in about["delivered"].items():
+        assert value == (None if value is None else pytest.approx(about["reported"][name]))
+    has_cells = about["reported"]["coverage"] is not None
+    assert about["hit_rate"] == (1 if has_cells and about["elites"] else None)
     for name, value in about["reported"].items():
         assert about["corrected"][name] == (value if value is None else pytest.approx(value))
-    with np.load(out / "reevaluated-3-1.npz") as file:
+    with np.load(out / "reevaluated-3-1-own.npz") as file:
         assert (file["objective_std"] == 0).all()
 
 
@@ -231,8 +387,8 @@ def test_normalised_observations_are_those_of_each_elite(tmp_path):
     assert len(np.unique(mean[:, 0])) > 1, "elites of several iterations"
     contexts = context_of(mean, std)
     domain = make_domain(compose(POLE).domain)
-    seeds = fresh_seeds(Reevaluate(times=2, seed=9), n)
-    with np.load(out / "state/reevaluated-2-9.npz") as file:
+    seeds = fresh_seeds(Reevaluate(times=2, seed=9), summary(out)["id"], n)
+    with np.load(out / "state/reevaluated-2-9-own.npz") as file:
         objective, measures = file["objective"], file["measures"]
     for elite in range(0, n, 3):
         own = Normalizer(contexts[elite])
@@ -250,13 +406,24 @@ def test_what_a_domain_had_learned_must_be_known():
         elite_contexts(domain, {"objective": np.zeros(2)}, "pole")
 
 
-def test_fresh_seeds_are_a_function_of_seed_repeat_and_elite_and_no_seed_of_the_search():
-    few, many = (fresh_seeds(Reevaluate(times=4, seed=5), n).reshape(4, n) for n in (10, 500))
+@pytest.mark.parametrize("common", [False, True])
+def test_fresh_seeds_are_a_function_of_seed_run_repeat_and_elite_and_none_of_the_search(common):
+    settings = Reevaluate(times=4, seed=5, common=common)
+    few, many = (fresh_seeds(settings, "a", n).reshape(4, n) for n in (10, 500))
     np.testing.assert_array_equal(few, many[:, :10])
     assert len(np.unique(many)) > 1990
     search = np.concatenate([evaluation_seeds("solution", 5, t, 0, 500) for t in range(20)])
     # 2,000 and 10,000 of 2^32 numbers have 0.005 common ones by chance.
     assert len(np.intersect1d(search, many)) <= 1
+    shared = np.isin(fresh_seeds(settings, "another run", 500), many)
+    assert shared.all() if common else shared.sum() <= 1
+
+
+def test_common_seeds_are_those_of_earlier_releases():
+    settings = Reevaluate(times=2, seed=5, common=True)
+    assert settings.stem == "reevaluated-2-5"
+    repeats = [np.random.SeedSequence(5, spawn_key=(2, t)).generate_state(7) for t in range(2)]
+    np.testing.assert_array_equal(fresh_seeds(settings, "a", 7), np.concatenate(repeats))
 
 
 def test_an_unfinished_run_and_a_changed_domain_are_refused(copy):

@@ -279,7 +279,7 @@ def test_its_partial_results_are_those_of_its_last_whole_iteration(case, tmp_pat
         about, expected = summary(taken), straight(made(case, summary(taken)["iterations"]))
         found.add(about["iterations"])
         status = read_json(out / "state/status.json")
-        for name in expected["summary"].keys() - {"status"}:
+        for name in expected["summary"].keys() - {"status", "stochastic"}:
             value = expected["summary"][name]
             assert about[name] == value, (parts, name)
             assert status.get(name, value) == value or name == "archive", (parts, name)
@@ -289,7 +289,8 @@ def test_its_partial_results_are_those_of_its_last_whole_iteration(case, tmp_pat
         if about["archive"]["cells"] is None:
             del rows["index"]
         assert archive_digest(rows) == expected["digest"]
-    assert found == {1, 2, 3}
+    # After the last iteration, elites are evaluated again.
+    assert found - {4} == {1, 2, 3}
 
 
 def test_the_partial_results_of_a_user_s_algorithm_have_the_counts_of_its_archive(tmp_path):
@@ -308,7 +309,7 @@ def test_with_a_budget_that_an_iteration_reaches_before_its_end(tmp_path):
     keys = {**SAVED, **CASES["failures"]}
     del keys["iterations"]
     exp = compose(keys, {"steps": 120})
-    for parts in range(0, 40, 2):
+    for parts in (*range(0, 40, 2), 200):
         out = tmp_path / str(parts)
         if attempt(exp, out, parts, 1):
             break

@@ -6,7 +6,7 @@ from typing import Any
 
 from qdsweep.config.keys import dotted
 from qdsweep.config.sweep import TABLE_COLUMNS, Encode, Tables
-from qdsweep.metrics import OTHER_CODE, PLACES, RESULTS, Metric
+from qdsweep.metrics import OF_REEVALUATION, OTHER_CODE, PLACES, RESULTS, Metric
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config
@@ -36,6 +36,7 @@ def own_columns(metrics: Iterable[Metric], *, is_search: bool) -> set[str]:
     """
     metrics = list(metrics)
     summary = {"id", *RESULTS, OTHER_CODE, *TABLE_COLUMNS, *(metric.name for metric in metrics)}
+    summary |= {*OF_REEVALUATION, "stochastic"}
     of_groups = {f"{m.column}_{part}" for m in metrics for part in (*STATISTICS, *FURTHER)}
     curves = {f"{m.name}_{part}" for m in metrics for part in STATISTICS}
     curves |= {*PLACES, *(f"{place}_mean" for place in PLACES)}
@@ -130,5 +131,6 @@ def column_names(plan: Plan) -> dict[str, str]:
     Of names that are taken, only keys of qdsweep are left, such as the budget: see `tabled`. They
     get the prefix `swept_`.
     """
-    taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
+    again = OF_REEVALUATION if plan.reevaluate else ()
+    taken = {"id", "group", *RESULTS, *again, *(metric.name for metric in plan.own)}
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from qdsweep.analysis.columns import tabled
 from qdsweep.analysis.legend import Block, Marks, plain_marks
+from qdsweep.analysis.noise import COLUMN, LUCKY, with_noise
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require
-from qdsweep.metrics import BY_NAME, METRICS, NORM_QD_SCORE, Metric, curves_of
+from qdsweep.metrics import (
+    BY_NAME,
+    DELIVERED_FRACTION,
+    NORM_QD_SCORE,
+    REEVALUATED,
+    Metric,
+    curves_of,
+)
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
@@ -82,6 +90,8 @@ class SweepTables:
         for metric in (metric for metric in curves if metric.instead):
             per_cell = self._has_cells and metric.always is not self.rank
             hidden.add(metric.instead if per_cell else metric.name)
+        if LUCKY in self.plan.noise.values():
+            hidden.add("obj_max")  # the luckiest of all evaluations
         return [metric for metric in curves if metric.name not in hidden]
 
     @property
@@ -268,6 +278,10 @@ def read_tables(sweep_dir: Path) -> SweepTables:
     by_seed = None
     if plan.figures.band in OF_SEEDS:
         by_seed = read_csv(sweep.seed_curves, remedy, dtype=text)
+    if COLUMN in table:  # not in the table of an earlier release
+        scales = score_scales_of(summary, table["group"])
+        words = dict(zip(table["group"], table[COLUMN], strict=True))
+        plan = with_noise(plan, [(s, words[group]) for s, of in scales.items() for group in of])
     return replace(arrange(plan, summary, table, curves), seed_curves=by_seed)
 
 
@@ -351,7 +365,8 @@ def corrected_per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.Da
 
 def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
     """Returns a table of runs with a column `NAME_percent` of each fraction."""
-    percent = {m.column: summary[m.name] * m.factor for m in METRICS if m.percent}
+    fractions = (metric for metric in BY_NAME.values() if metric.percent and metric.name in summary)
+    percent = {metric.column: summary[metric.name] * metric.factor for metric in fractions}
     return summary.assign(**percent)
 
 
@@ -460,7 +475,15 @@ _QD_SCORE = TaskScore(
     "QD scores that are divided by the cells and by the range of objectives",
     "an archive full of elites with the highest objective",
 )
-_SCORES = {"coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive")}
+_DELIVERED = _QD_SCORE._replace(
+    column=DELIVERED_FRACTION,
+    text=f"delivered {_QD_SCORE.text}",
+    phrase=f"delivered {_QD_SCORE.phrase}",
+)
+_SCORES = {
+    "coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive"),
+    **{metric.name: _DELIVERED for metric in REEVALUATED if metric.ranks},
+}
 
 
 def task_score(rank: Metric) -> TaskScore:

@@ -30,6 +30,7 @@ def add_commands(add: Add) -> None:
     parser.add_argument(
         "--seed", type=int, default=1_000_003, help="seed of the fresh seeds (default: 1000003)"
     )
+    parser.add_argument("--common", action="store_true", help="the same fresh seeds for every run")
     parser.add_argument(
         "--cluster",
         default="local",
@@ -59,4 +60,5 @@ def _reevaluate(arguments: argparse.Namespace) -> int:
     apply_baseline(experiment_of(arguments.run_dir).cpu_baseline)  # before numpy is imported
     from qdsweep.elites.reevaluation import start_reevaluation
 
-    return start_reevaluation(arguments.run_dir, arguments.times, arguments.seed, cluster)
+    words = arguments.run_dir, arguments.times, arguments.seed, cluster
+    return start_reevaluation(*words, common=arguments.common)

@@ -47,6 +47,11 @@ _NEIGHBOURS = (
     " solutions @ w, or loop over the rows"
 )
 
+_CLAIMS = (
+    "declares is_deterministic = True, but the same solutions with other seeds differ in {which}."
+    " Remove is_deterministic: reports would otherwise take lucky evaluations for certain ones"
+)
+
 # The number of random solutions for the shares outside the ranges, and their time limit [s].
 _SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
@@ -239,7 +244,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     """Checks that a domain keeps the contract of `Domain`, with random solutions.
 
     Shapes must be right and values finite. The results of a solution must have the same bits when
-    it is evaluated again or in another batch, and `evaluate` must not change the solutions. A
+    it is evaluated again or in another batch, and with other seeds where the domain declares
+    `is_deterministic`. `evaluate` must not change the solutions. A
     jacobian must agree with finite differences. Records must agree with the `actor`, if there is
     one. A `draw` must return lines.
 
@@ -296,6 +302,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
             if _difference(expected, part):  # rare randomness may show only now
                 _same(name, part, _evaluate(domain, solutions[rows], seeds[rows]), _UNSEEDED)
             _same(name, expected, part, _NEIGHBOURS)
+    if getattr(domain, "is_deterministic", None) is True:
+        _same(name, whole, _evaluate(domain, solutions, ~seeds), _CLAIMS)
     if callable(getattr(domain, "jacobian", None)):
         _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
     if hasattr(domain, "draw"):

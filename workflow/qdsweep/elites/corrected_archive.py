@@ -1,4 +1,4 @@
-"""The corrected archive of a run: its elites with their mean results.
+"""The corrected archive of a run: its elites with their mean results, and what elites deliver.
 
 Every elite is inserted with its mean objective and measures into an empty archive of the same
 geometry (Flageat and Cully, Uncertain Quality-Diversity, arXiv:2302.00463).
@@ -14,16 +14,21 @@ import numpy as np
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.archive_kinds import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.files import atomic, read_arrays, write_json, write_text
+from qdsweep.domains.base import Seeds
+from qdsweep.experiment.fresh_seeds import ELITES, fresh_seeds, write_noise
+from qdsweep.files import AGAIN, atomic, read_arrays, write_json, write_text
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.paths import RunDir
-from qdsweep.records.sums import sums_of
+from qdsweep.records.results import UNKNOWN, stochastic_of
+from qdsweep.records.sums import read_checked, sums_of
 from qdsweep.runs.load import Run, load
 
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.archives import ResultArchive
 
+# What a file of an earlier release lacks.
+LATER = ("delivered", "delivered_error", "corrected_half", "objective_loss", "hit_rate")
 CORRECTED_METRICS = ("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max")
 
 
@@ -31,7 +36,7 @@ CORRECTED_METRICS = ("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_m
 class CorrectedRun(Run):
     """A run with its corrected archive instead of the one that the search reports."""
 
-    stem: str  # `reevaluated-TIMES-SEED`
+    stem: str  # `Reevaluate.stem`
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -45,7 +50,7 @@ class CorrectedRun(Run):
 def write_corrected_archive(
     run_dir: Path, settings: Reevaluate, objective: np.ndarray, measures: np.ndarray
 ) -> dict[str, Any]:
-    """Writes `reevaluated-TIMES-SEED.npz` and `.json` next to the run's files.
+    """Writes the files of `Reevaluate.stem` next to the run's files.
 
     Args:
         run_dir: The run's folder.
@@ -64,7 +69,11 @@ def write_corrected_archive(
         "objective": _mean_of(objective),
         "objective_std": _deviation_of(objective),
         "measures": _mean_of(measures),
+        "measures_std": _deviation_of(measures),
     }
+    hits = hits_of(summary["archive"], arrays, measures)
+    if hits is not None:
+        elites["hits"] = hits.sum(axis=0)
     archive, elites["corrected_index"] = insert(
         summary["archive"], arrays, elites["objective"], elites["measures"]
     )
@@ -82,16 +91,113 @@ def write_corrected_archive(
         **{name: summary[name] for name in ("id", "iterations", "evaluations", "archive_digest")},
         "times": settings.times,
         "seed": settings.seed,
+        "common": settings.common,
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
         "seed_matters": not is_equal,  # if all are equal, no evaluation depends on its seed
         "reported": {name: summary[name] for name in CORRECTED_METRICS},
         "corrected": {name: corrected[name] for name in CORRECTED_METRICS},
         "corrected_digest": archive_digest(rows),
+        **robustness(summary["archive"], arrays, objective, measures),
     }
     write_json(path, about)
     write_text(sums, sums_of(run_dir, (path, path.with_suffix(".npz"))))
+    if stochastic_of(RunDir(run_dir).state, summary) == UNKNOWN and n:
+        seeds = fresh_seeds(settings, summary["id"], n)[:ELITES]
+        _note_noise(RunDir(run_dir), seeds, objective, measures, seed_matters=not is_equal)
     return about
+
+
+def _note_noise(
+    run: RunDir, seeds: Seeds, objective: np.ndarray, measures: np.ndarray, *, seed_matters: bool
+) -> None:
+    """Notes whether evaluations of a run depend on their seed, which it has not found out."""
+    if len(objective) > 1:  # an archive may have means instead of evaluations
+        seed_matters = any(bool((many != many[0]).any()) for many in (objective, measures))
+    count = len(seeds)
+    results = np.column_stack([objective[0], measures[0]])[:count]
+    write_noise(run.state.noise, np.arange(count), seeds, results, seed_matters)
+
+
+def robustness(
+    about: dict[str, Any], arrays: Arrays, objective: np.ndarray, measures: np.ndarray
+) -> dict[str, Any]:
+    """Returns what the elites of an archive deliver when they are evaluated again.
+
+    The delivered QD score is the sum over elites of f - offset where the elite lands in its own
+    cell, else 0, as a mean over fresh evaluations. No maximum is taken, so it is unbiased for any
+    number of them. Hit rate and objective loss are means over elites.
+
+    Args:
+        about: `archive` of summary.json.
+        arrays: The arrays of archive.npz.
+        objective: ``(times, n)`` fresh objectives.
+        measures: ``(times, n, m)`` fresh measures.
+
+    Returns:
+        The keys of `LATER`. `delivered_error` is the standard error of the delivered QD score over
+        the repeats, and `corrected_half` the corrected scores of the first half of them.
+    """
+    times, n = objective.shape
+    hits = hits_of(about, arrays, measures)
+    scores = objective - about["qd_score_offset"]
+    by_repeat = (scores if hits is None else scores * hits).sum(axis=1)
+    score = float(_mean_of(by_repeat))
+    half = None
+    if times > 1:
+        parts = _mean_of(objective[: times // 2]), _mean_of(measures[: times // 2])
+        metrics = insert(about, arrays, *parts)[0].metrics()
+        half = {name: metrics[name] for name in ("qd_score", NORM_QD_SCORE)}
+    error = float(_deviation_of(by_repeat)) / times**0.5 if times > 1 else None
+    return {
+        "delivered": {
+            "qd_score": score,
+            NORM_QD_SCORE: None if hits is None else score / about["cells"],
+        },
+        "delivered_error": error,
+        "corrected_half": half,
+        "objective_loss": float((arrays["objective"] - _mean_of(objective)).mean()) if n else None,
+        "hit_rate": float(hits.mean()) if n and hits is not None else None,
+    }
+
+
+def hits_of(about: dict[str, Any], arrays: Arrays, measures: np.ndarray) -> np.ndarray | None:
+    """Returns ``(times, n)`` whether each elite landed in its own cell; None without cells.
+
+    Args:
+        about: `archive` of summary.json.
+        arrays: The arrays of archive.npz.
+        measures: ``(times, n, m)`` fresh measures.
+    """
+    archive = _empty(about, arrays)
+    if archive.cells is None:
+        return None
+    times, n, dim = measures.shape
+    cells = archive.cells_of(measures.reshape(times * n, dim)) if n else np.empty(0)
+    return cells.reshape(times, n) == arrays["index"]
+
+
+def read_robustness(run_dir: Path, settings: Reevaluate) -> dict[str, Any]:
+    """Reads the JSON file of a re-evaluation.
+
+    What a file of an earlier release lacks is computed from the samples in `state/`, or None where
+    there are none.
+
+    Raises:
+        BadInput: A file is missing or damaged.
+    """
+    about = read_checked(RunDir(run_dir).corrected(settings.stem), AGAIN)
+    if "delivered" in about:
+        return about
+    path = RunDir(run_dir).state.samples(settings.stem)
+    later: dict[str, Any] = dict.fromkeys(LATER)
+    if path.exists():
+        arrays, run = read_arrays(path), Run(run_dir)
+        objective = arrays["objective"].reshape(settings.times, -1)
+        measures = arrays["measures"].reshape(*objective.shape, -1)
+        if objective.shape[1] == len(run.arrays["objective"]) and not np.isnan(objective).any():
+            later = robustness(run.summary["archive"], run.arrays, objective, measures)
+    return {**about, "common": True, **later}
 
 
 def _mean_of(samples: np.ndarray) -> np.ndarray:
@@ -122,19 +228,25 @@ def insert(
         The cell is -1 if a better elite has taken it. In an archive without cells, every elite
         stays, and its number is its cell.
     """
-    from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
-
     numbers = np.arange(len(objective), dtype=np.float64)[:, np.newaxis]
-    rows = {"solution": numbers, "objective": objective, "measures": measures}
-    geometry = {name: arrays[name] for name in GEOMETRY if name in arrays}
-    archive = ResultArchive(empty_archive(about, {**rows, **geometry}))
+    archive = _empty(about, arrays)
     if len(objective):
-        archive.ribs_archive.add(**rows)
+        archive.ribs_archive.add(numbers, objective, measures)
     data = archive.ribs_archive.data(["index", "solution"])
     rows_left = data["solution"][:, 0].astype(np.int64)
     cells = np.full(len(objective), -1, dtype=np.int64)
     cells[rows_left] = rows_left if archive.cells is None else data["index"]
     return archive, cells
+
+
+def _empty(about: dict[str, Any], arrays: Arrays) -> "ResultArchive":
+    """Returns an empty archive of the same geometry, for numbers of elites as solutions."""
+    from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
+
+    rows = {name: arrays[name].astype(np.float64) for name in ("objective", "measures")}
+    rows["solution"] = np.arange(len(rows["objective"]), dtype=np.float64)[:, np.newaxis]
+    geometry = {name: arrays[name] for name in GEOMETRY if name in arrays}
+    return ResultArchive(empty_archive(about, {**rows, **geometry}))
 
 
 def corrected_rows(elites: Arrays, arrays: Arrays) -> Arrays:

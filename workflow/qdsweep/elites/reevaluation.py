@@ -22,26 +22,23 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.base import Evaluation, Floats
 from qdsweep.engines import make_engine
 from qdsweep.engines.batch import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
+from qdsweep.experiment.fresh_seeds import batches, elite_contexts, fresh_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.wall_time import WallTime
 from qdsweep.records.paths import RunDir
-from qdsweep.runs.elite import elite_contexts
 from qdsweep.runs.load import Run
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
 
 SAVE_SECONDS = 60.0
-# Solutions per batch: enough for many workers, but few enough for the memory.
-_BATCH = 4096
-
 # Time to close the workers and to write the evaluations [s].
 _WALL_TIME_MARGIN = 10.0
 
@@ -148,7 +145,7 @@ def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop
     path.parent.mkdir(exist_ok=True)
     samples = read_samples(path, about, settings.times * elites, measures)
     if len(samples.missing):
-        seeds = fresh_seeds(settings, elites)
+        seeds = fresh_seeds(settings, summary["id"], elites)
         engine = make_engine(cluster, experiment, domain, None, None, versions)
         log.info(
             f"{run_dir.name}: {elites} elites, {len(samples.missing)} of {len(samples.objective)} "
@@ -180,48 +177,6 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
             )
     results = Run(run_dir)
     return results.experiment, results.summary, results.arrays
-
-
-def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
-    """Returns the evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
-
-    They depend only on the seed, the repeat and the elite. Their spawn keys differ from those of a
-    search, (0,) and (1, t), so an elite never gets its old seed, even with the same `seed`.
-    """
-    repeats = [
-        np.random.SeedSequence(settings.seed, spawn_key=(2, repeat)).generate_state(elites)
-        for repeat in range(settings.times)
-    ]
-    return np.concatenate(repeats).astype(np.uint32)
-
-
-def batches(
-    missing: NDArray[np.int64], solutions: Floats, seeds: Seeds, contexts: Floats | None
-) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """Divides the missing evaluations into batches, each with one context.
-
-    Args:
-        missing: ``(k,)`` rows of the samples.
-        solutions: ``(n, d)`` solutions of the elites.
-        seeds: ``(times * n,)`` evaluation seeds.
-        contexts: ``(n, c)`` context of each elite, or None.
-
-    Yields:
-        Rows of the samples, and their batch.
-    """
-    elites = len(solutions)
-    groups = [missing]
-    if contexts is not None:
-        _, kinds = np.unique(contexts, axis=0, return_inverse=True)
-        kind = kinds.ravel()[missing % elites]
-        order = np.argsort(kind, kind="stable")
-        groups = np.split(missing[order], np.flatnonzero(np.diff(kind[order])) + 1)
-    for group in groups:
-        for start in range(0, len(group), _BATCH):
-            rows = group[start : start + _BATCH]
-            which = rows % elites
-            context = None if contexts is None else contexts[which[0]]
-            yield rows, Batch(solutions[which], seeds[rows], context=context)
 
 
 def _evaluate(
@@ -261,7 +216,9 @@ def _evaluate(
             ) from None
 
 
-def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:
+def start_reevaluation(
+    run_dir: Path, times: int, seed: int, cluster: Cluster, *, common: bool = False
+) -> int:
     """Evaluates a run's elites again, writes the corrected archive, and logs the overestimation.
 
     Returns:
@@ -272,7 +229,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
     """
     if times < 1 or seed < 0:
         raise BadInput(f"--times {times} --seed {seed}: times must be at least 1, seed at least 0")
-    settings = Reevaluate(times=times, seed=seed)
+    settings = Reevaluate(times=times, seed=seed, common=common)
     run_dir = run_dir.absolute()  # a domain may change the working directory
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     log = logging.getLogger("qdsweep")
@@ -300,9 +257,12 @@ def result_line(about: dict[str, Any]) -> str:
     reported, corrected = about["reported"], about["corrected"]
     text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "
     text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations per elite)"
+    text += f", {about['delivered']['qd_score']:,.6g} delivered"
     if corrected["coverage"] is not None:
         before, after = 100 * reported["coverage"], 100 * corrected["coverage"]
         text += f", coverage {before:.2f} % and {after:.2f} %"
+    if about["hit_rate"] is not None:
+        text += f", hit rate {100 * about['hit_rate']:.1f} %"
     if not about["seed_matters"]:
         text += "; no evaluation depends on its seed, so no correction was needed"
     return text

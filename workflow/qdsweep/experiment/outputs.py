@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.base import Archive
+from qdsweep.algorithms.base import Archive, Arrays
 from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Floats, outside
@@ -41,7 +41,7 @@ def write_results(
         own: The values of the user's metrics.
     """
     archive, before = state.algorithm.archive, state.algorithm.before
-    rows = archive.rows() if before is None else before.rows(archive)
+    rows = final_rows(state)
     digest = archive_digest(rows)
     rows.setdefault("index", np.arange(len(rows["objective"])))
     rows |= archive.geometry() if before is None else before.geometry
@@ -68,6 +68,12 @@ def write_results(
     summary = {**first, **metrics, **others, **own}
     write_summary(files, summary)
     return summary
+
+
+def final_rows(state: State) -> Arrays:
+    """Returns the elites after the last finished iteration, see `measure`."""
+    archive, before = state.algorithm.archive, state.algorithm.before
+    return archive.rows() if before is None else before.rows(archive)
 
 
 def count_outside(objective: Floats, objective_range: tuple[float, float]) -> dict[str, int]:

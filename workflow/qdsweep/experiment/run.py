@@ -27,11 +27,13 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.attempt import Attempt
+from qdsweep.experiment.fresh_seeds import find_noise
 from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.outputs import (
     all_versions,
     describe_archive,
     describe_domain,
+    final_rows,
     write_results,
 )
 from qdsweep.experiment.own_metrics import OwnMetrics
@@ -46,7 +48,7 @@ from qdsweep.host.owner import this_process
 from qdsweep.host.process import image
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.records.results import Summary, write_config
+from qdsweep.records.results import UNKNOWN, Stochastic, Summary, write_config
 from qdsweep.records.status import StatusFile, read_status, write_status
 from qdsweep.versions import installed_versions
 
@@ -125,6 +127,7 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
                 recorder.saver.save_if_due,
                 recorder.after_tell,
             )
+            recorder.find_noise(state, stop)
         finally:
             engine.close()  # the last save then has the whole machine
 
@@ -224,6 +227,7 @@ class Recorder:
         self.load = Load(self.attempt.cluster.workers_per_node)
         self.status_at = AWAKE.now()
         self.row: dict[str, Any] = measure(state)
+        self.stochastic: Stochastic = UNKNOWN
         self.archive = describe_archive(state.algorithm.archive, self.domain)
 
     def after_tell(self, evaluation: Evaluation) -> None:
@@ -265,6 +269,14 @@ class Recorder:
         self.row = measure(state) | own | phases
         self.metrics.add(self.row)
         self.history.add(state.iterations)
+
+    def find_noise(self, state: State, stop: Stop) -> None:
+        """Finds out whether evaluations depend on their seed, for summary.json."""
+        files = self.files.noise
+        files.unlink(missing_ok=True)
+        self.stochastic = find_noise(
+            self.experiment, self.domain, final_rows(state), self.engine, stop, files
+        )
 
     def write_status(self, state: State, status: str) -> None:
         """Writes status.json, the only file of a live run that `qdsweep status` reads.
@@ -340,6 +352,7 @@ class Recorder:
             "engine": self.engine.name,
             "workers": self.engine.workers,
             "attempts": self.attempts,
+            "stochastic": self.stochastic,
         }
         if self.own.sources:
             about["sources"] = self.own.sources

@@ -14,7 +14,7 @@ from qdsweep.config.references import check_cited
 from qdsweep.config.requirements import require_packages, require_packages_of
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.metrics import METRICS, Metric
+from qdsweep.metrics import METRICS, REEVALUATED, Metric
 from qdsweep.planning.outlook import unfinished
 from qdsweep.records.metrics_file import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
@@ -22,7 +22,7 @@ from qdsweep.records.status import read_status
 from qdsweep.sweep.groups import Groups, group_columns, group_labels, label_columns
 from qdsweep.sweep.looks import figure_names
 from qdsweep.sweep.runs import Sweep, by_setting
-from qdsweep.text import nearest, plural
+from qdsweep.text import nearest, plural, seeds_text
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
@@ -44,6 +44,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
         "search": _check_search,
         "figures": _check_figures,
         "rank": _check_rank,
+        "tests": _check_tests,
         "tables": _check_tables,
         "published": _check_published,
         "rollouts": _check_rollouts,
@@ -157,7 +158,41 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses a metric that cannot rank the groups of every archive."""
-    _ranking("rank", settings.rank, sweep)
+    _ranking("rank", settings.rank, sweep, _of_reevaluation(settings))
+
+
+def _of_reevaluation(settings: SweepFile) -> tuple[Metric, ...]:
+    return REEVALUATED if settings.reevaluate else ()
+
+
+def _check_tests(settings: SweepFile, sweep: Sweep) -> None:
+    """Refuses paired tests of runs whose seed is no instance of the task, or without partners."""
+    if settings.tests != "paired":
+        return
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for label, row in zip(group_labels(sweep.columns, sweep.texts, ""), sweep.rows, strict=True):
+        domain = row.experiment.domain
+        if domain.evaluation_seed in ("iteration", "solution"):
+            raise BadInput(
+                f"tests = paired: {label or domain.name} has evaluation_seed = "
+                f"{domain.evaluation_seed}, so runs of one seed have nothing in common. Set "
+                "evaluation_seed: fixed, or tests: welch"
+            )
+        seeds.setdefault((domain.name, label), set()).add(row.experiment.seed)
+    first: dict[str, tuple[str, set[int]]] = {}
+    for (domain_name, label), own in seeds.items():
+        other, known = first.setdefault(domain_name, (label, own))
+        if own != known:
+            raise BadInput(
+                f"tests = paired: {other} has the {seeds_text(known)} and {label} the "
+                f"{seeds_text(own)}. Give all groups of a domain the same seeds, or set tests: "
+                "welch"
+            )
+    if settings.imported:
+        raise BadInput(
+            "tests = paired: it is unknown what the seeds of imported runs are. Remove the key "
+            "imported, or set tests: welch"
+        )
 
 
 def _check_search(settings: SweepFile, sweep: Sweep) -> None:
@@ -179,7 +214,8 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
-    metrics = [metric.name for metric in (*METRICS, *_own(sweep)) if metric.label]
+    every = (*METRICS, *_of_reevaluation(settings), *_own(sweep))
+    metrics = [metric.name for metric in every if metric.label]
     known = [*group_columns(sweep.columns, sweep.texts), *TABLE_COLUMNS, *metrics]
     for name in settings.tables.columns:
         if name not in known:
@@ -195,9 +231,10 @@ def _own(sweep: Sweep) -> list[Metric]:
     return [own.metric for own in sweep.own_metrics.values()]
 
 
-def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
+def _ranking(key: str, name: str, sweep: Sweep, further: tuple[Metric, ...] = ()) -> Metric:
     """Returns a metric that ranks the runs of a sweep, whatever their archives are."""
-    known = {metric.name: metric for metric in (*METRICS, *_own(sweep)) if metric.ranks}
+    metrics = (*METRICS, *further, *_own(sweep))
+    known = {metric.name: metric for metric in metrics if metric.ranks}
     if name not in known:
         raise BadInput(
             f"{key} = {name}: {nearest(name, list(known))}known metrics: {', '.join(known)}"

@@ -15,8 +15,9 @@ from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, Appended, atomic, damaged, read_csv
 from qdsweep.metrics import (
     ARCHIVE_METRICS,
+    BY_NAME,
     COMPILE,
-    METRICS,
+    OF_REEVALUATION,
     OTHER_CODE,
     OWN_SECONDS,
     PHASES,
@@ -50,8 +51,8 @@ def unit_column(unit: str) -> str:
 def taken_names() -> dict[str, str]:
     """Returns each name that no metric of the user may have, and the file that has it."""
     columns = {
-        "summary.csv": (*RESULTS, OTHER_CODE, "id", "group"),
-        "table.csv": ("runs", *TABLE_COLUMNS, *(metric.column for metric in METRICS)),
+        "summary.csv": (*RESULTS, *OF_REEVALUATION, OTHER_CODE, "id", "group"),
+        "table.csv": ("runs", *TABLE_COLUMNS, *(metric.column for metric in BY_NAME.values())),
         "curves.csv": PLACES,
         "metrics.csv": (*COLUMNS, OWN_SECONDS),
         "status.json": StatusFile.__annotations__,

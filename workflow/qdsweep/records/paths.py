@@ -65,6 +65,8 @@ class StateDir(RunFiles):
     failed_solution = Entry("failed_solution.npz")
     insertions = Entry("history.bin")
     """The history of a run that is not finished."""
+    noise = Entry("noise.npz")
+    """Some elites, evaluated once more to find out whether evaluations depend on their seed."""
     workers = Entry("workers")
     """A folder with the logs of workers."""
     connection = Entry("connection/scheduler.json")

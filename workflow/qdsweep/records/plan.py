@@ -22,7 +22,7 @@ from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json, write_text
-from qdsweep.metrics import RANK, Metric, measures
+from qdsweep.metrics import RANK, REEVALUATED, Metric, measures
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.results import write_configs
 from qdsweep.records.search_files import Level, levels_of, read_search_rows
@@ -122,6 +122,7 @@ class Plan:
         confirm: None: not to be done.
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
+        tests: The key of the sweep file.
         own: The user's metrics.
         slots: The values of each of `group_columns`, in the order of their colours; see
             `slots_of`.
@@ -135,6 +136,8 @@ class Plan:
         titles: Swept algorithm -> the title in its preset, where it has one.
         sources: The code of the user's metrics at the last start; see `sources_of`.
         best_ever: Whether an archive of it may lose its best elite.
+        noise: Scale -> whether evaluations depend on their seed, where tables are made: see
+            `analysis.noise`.
     """
 
     name: str
@@ -149,6 +152,7 @@ class Plan:
     confirm: Confirm | None = None
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
+    tests: str = "welch"
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
     tables: Tables = field(default_factory=Tables)
@@ -160,11 +164,13 @@ class Plan:
     titles: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     best_ever: bool = False
+    noise: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of its runs: ours, then the user's."""
-        return (*measures(best_ever=self.best_ever), *self.own)
+        first = REEVALUATED if self.reevaluate else ()
+        return (*first, *measures(best_ever=self.best_ever), *self.own)
 
     @property
     def counted(self) -> str:
@@ -216,14 +222,17 @@ class Plan:
             group_columns=group_columns(columns, own_values),
             rows=rows,
             figures=_setting(Figures, data.get("figures")) or Figures(),
-            reevaluate=_setting(Reevaluate, data.get("reevaluate")),
+            reevaluate=_reevaluate(data.get("reevaluate")),
             rollouts=_setting(Rollouts, data.get("rollouts")),
             confirm=_setting(Confirm, data.get("confirm")),
             published=[
                 Published.model_validate_json(json.dumps(result))
                 for result in data.get("published") or ()
             ],
-            rank={metric.name: metric for metric in (*ours, *own)}[data.get("rank", RANK.name)],
+            rank={metric.name: metric for metric in (*REEVALUATED, *ours, *own)}[
+                data.get("rank", RANK.name)
+            ],
+            tests=data.get("tests", "welch"),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
@@ -330,6 +339,11 @@ def _setting(model: type[_Setting], data: Mapping[str, Any] | None) -> _Setting 
         return None
     known = {key: data[key] for key in data if key in model.model_fields}
     return model.model_validate_json(json.dumps(known))
+
+
+def _reevaluate(data: Mapping[str, Any] | None) -> Reevaluate | None:
+    """Returns the key `reevaluate`; in earlier releases, all runs had common fresh seeds."""
+    return _setting(Reevaluate, None if data is None else {"common": True, **data})
 
 
 def read_plan(sweep: SweepDir, run: str = "") -> Plan:

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -14,9 +14,13 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.family import name_now
 from qdsweep.config.files import read_yaml, to_yaml
 from qdsweep.errors import BadInput
-from qdsweep.files import AGAIN, ANEW, atomic, require, write_json
+from qdsweep.files import AGAIN, ANEW, atomic, read_arrays, require, write_json
 from qdsweep.records.paths import Results, RunFiles, StateDir
 from qdsweep.records.sums import read_checked, require_as_written
+
+UNKNOWN: Literal["unknown"] = "unknown"
+# Whether evaluations depend on their seed.
+Stochastic = bool | Literal["unknown"]
 
 
 class Summary(TypedDict, total=False):
@@ -40,6 +44,7 @@ class Summary(TypedDict, total=False):
         workers: Its workers.
         attempts: The attempts at the run, the last one last.
         sources: The code that the run used next to its plug-ins; see `sources_of`.
+        stochastic: Whether evaluations depend on their seed.
     """
 
     id: str
@@ -59,6 +64,7 @@ class Summary(TypedDict, total=False):
     workers: int
     attempts: list[dict[str, Any]]
     sources: dict[str, str]
+    stochastic: Stochastic
 
 
 def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:
@@ -72,6 +78,21 @@ def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:
         BadInput: It is missing or damaged.
     """
     return read_checked(files.summary, remedy)
+
+
+def stochastic_of(state: StateDir, summary: Mapping[str, Any]) -> Stochastic:
+    """Returns whether evaluations of a run depend on their seed.
+
+    A run of an earlier release does not know, but `qdsweep reevaluate` notes it in its `state/`.
+
+    Raises:
+        BadInput: The note is damaged.
+    """
+    known: Stochastic = summary.get("stochastic", UNKNOWN)
+    if known == UNKNOWN and state.noise.exists():
+        remedy = "remove it; then it is not known whether evaluations depend on their seed"
+        return bool(read_arrays(state.noise, "stochastic", remedy=remedy)["stochastic"])
+    return known
 
 
 def write_summary(files: RunFiles, summary: dict[str, Any]) -> None:

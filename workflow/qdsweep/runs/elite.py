@@ -8,8 +8,8 @@ import numpy as np
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Floats, Seeds
-from qdsweep.domains.normalizer import context_of
 from qdsweep.errors import BadInput
+from qdsweep.experiment.fresh_seeds import elite_contexts
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.records.archive import SEED, field_names
 from qdsweep.records.history import read_history
@@ -119,28 +119,6 @@ def context_for(domain: Domain, elite: Elite | None, name: str) -> Floats | None
     fields = {key: np.asarray(value)[np.newaxis] for key, value in elite.fields.items()}
     contexts = elite_contexts(domain, fields, name)
     return None if contexts is None else contexts[0]
-
-
-def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
-    """Returns the context of each elite's evaluation, ``(n, k)``; None for most domains.
-
-    Args:
-        domain: The domain.
-        arrays: The arrays of archive.npz, or some rows of them.
-        name: The domain's name.
-
-    Raises:
-        BadInput: The archive does not contain it.
-    """
-    if not hasattr(domain, "context_dim"):
-        return None
-    if not {"observation_mean", "observation_std"} <= arrays.keys():
-        raise BadInput(
-            f"the domain {name} learns from all evaluations of a run, and archive.npz does not "
-            "contain its state at the evaluation of each elite (observation_mean, "
-            "observation_std). Such elites cannot be evaluated again: remove the key reevaluate"
-        )
-    return context_of(arrays["observation_mean"], arrays["observation_std"])
 
 
 def describe_nearest(arrays: Arrays, point: Floats, ranges: list[tuple[float, float]]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.noise import LUCKY
 from qdsweep.analysis.page.descriptions import SCALES, flat, mutation_scale, with_step
 from qdsweep.analysis.page.gallery import (
     Download,
@@ -366,6 +367,7 @@ def run_sheet(data: SweepData) -> Sheet:
         for metric in shown_metrics(plan.metrics)
         if (metric.main or metric.cost or metric is plan.rank)
         and not (metric.optional and summary[metric.name].isna().all())
+        and not (metric.name == "obj_max" and LUCKY in plan.noise.values())
     ]
     values = {metric: summary[metric.name].astype(float) * metric.factor for metric in metrics}
     decimals = {m: 0 if m.whole else common_decimals(of, ()) for m, of in values.items()}

@@ -17,6 +17,8 @@ import numpy as np
 
 from qdsweep.analysis.columns import column_names, tabled
 from qdsweep.analysis.legend import group_names
+from qdsweep.analysis.noise import COLUMN as NOISE
+from qdsweep.analysis.noise import most_uncertain, tested, with_noise
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, mean_of, standard_error
@@ -40,11 +42,20 @@ from qdsweep.analysis.tables.run_table import (
 )
 from qdsweep.analysis.tables.timing_table import write_timing
 from qdsweep.config.experiment import BUDGETS
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features import modules
 from qdsweep.files import atomic, write_csv
 from qdsweep.host.process import die_with_parent
-from qdsweep.metrics import OTHER_CODE, PLACES, RECORDED, RESULTS, Metric, curves_of
+from qdsweep.metrics import (
+    OF_REEVALUATION,
+    OTHER_CODE,
+    PLACES,
+    RECORDED,
+    RESULTS,
+    Metric,
+    curves_of,
+)
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRow, read_plan
 
@@ -88,6 +99,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
+    plan = noisy_plan(plan, results)
     summary = summary_of(plan, results)
     write_csv(summary, sweep.summary)
     curves, by_seed = _curves(plan, results, by_seed=plan.figures.band in OF_SEEDS)
@@ -97,6 +109,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
     else:
         write_csv(by_seed, sweep.seed_curves)
     table = group_table(plan, summary)
+    table[NOISE] = table["group"].map(_noise_of_groups(plan, results))
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     sheet = group_sheet(*dressed)
     by_name = names.dressed(curves)
@@ -105,9 +118,9 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         note += first_batch_note(by_name, dressed[-1])
     sheet = replace(sheet, note=sheet.note + note)
     write_sheet(sweep_dir, sheet, table)
-    score_scales = score_scales_of(summary, names.names)
+    score_scales = tested(plan, score_scales_of(summary, names.names))
     write_factors(sweep_dir, plan, summary, score_scales, names)
-    write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)
+    write_comparisons(sweep_dir, plan, summary, score_scales, names)
     write_over_tasks(
         sweep_dir, scores_by_task(plan, summary, score_scales), names.called, plan.rank
     )
@@ -136,9 +149,11 @@ def read_runs(
     codes = current_code(plan.own)
     results = result_index(sweep, plan.metrics).update(
         (run for run in rows_of if files[run].summary.exists()),
-        lambda run: key_of(files[run], rows_of[run], partial=partial, codes=codes),
+        lambda run: key_of(
+            files[run], rows_of[run], partial=partial, codes=codes, again=plan.reevaluate
+        ),
         lambda runs: _read_all(
-            [(files[run], rows_of[run]) for run in runs], partial, plan.metrics, codes, cores
+            [(files[run], rows_of[run]) for run in runs], plan, partial, codes, cores
         ),
     )
     waiting = {run: iter(results_of_run) for run, results_of_run in results.items()}
@@ -147,8 +162,8 @@ def read_runs(
 
 def _read_all(
     sources: Sequence[RunRows],
+    plan: Plan,
     partial: bool,
-    metrics: tuple[Metric, ...],
     codes: Codes,
     cores: int,
 ) -> Iterator[list[Result]]:
@@ -156,7 +171,7 @@ def _read_all(
 
     The processes are no forks, because the lock of the stage has a thread.
     """
-    read = functools.partial(_read, partial, metrics, codes)
+    read = functools.partial(_read, partial, plan.metrics, codes, plan.reevaluate)
     processes = min(cores, len(sources) // _SHARE)
     if processes < 2:
         yield from _announced(map(read, sources), len(sources))
@@ -179,9 +194,13 @@ def _begin(parent: int) -> None:
 
 
 def _read(
-    partial: bool, metrics: tuple[Metric, ...], codes: Codes, source: RunRows
+    partial: bool,
+    metrics: tuple[Metric, ...],
+    codes: Codes,
+    again: Reevaluate | None,
+    source: RunRows,
 ) -> list[Result]:
-    return read_results(*source, partial=partial, metrics=metrics, codes=codes)
+    return read_results(*source, partial=partial, metrics=metrics, codes=codes, again=again)
 
 
 def _announced(results: Iterator[list[Result]], total: int) -> Iterator[list[Result]]:
@@ -201,7 +220,8 @@ def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     # Every row has all columns, even one without results.
     own = (metric.name for metric in plan.own)
     other = [OTHER_CODE] if any(OTHER_CODE in result.record for result in results) else []
-    columns = [*names.values(), "id", *RESULTS, *own, *other, "group"]
+    again = OF_REEVALUATION if plan.reevaluate else ()
+    columns = [*names.values(), "id", *RESULTS, *again, *own, *other, "group"]
     records = []
     for row, result in zip(plan.rows, results, strict=True):
         swept = {names[name]: value for name, value in row.values.items()}
@@ -209,6 +229,20 @@ def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
         records.append({name: record.get(name) for name in columns})
     # Nullable integers: otherwise a row without results turns its column into floats.
     return pd.DataFrame(records).astype(dict.fromkeys(_INTEGERS, "Int64"))
+
+
+def noisy_plan(plan: Plan, results: list[Result]) -> Plan:
+    """Returns the plan that ranks by what is known of the noise of its runs."""
+    records = [result.record for result in results if NOISE in result.record]
+    return with_noise(plan, [(record["scale"], record[NOISE]) for record in records])
+
+
+def _noise_of_groups(plan: Plan, results: list[Result]) -> dict[str, str]:
+    words: dict[str, list[str]] = {}
+    for row, result in zip(plan.rows, results, strict=True):
+        if NOISE in result.record:
+            words.setdefault(row.group, []).append(result.record[NOISE])
+    return {group: most_uncertain(several) for group, several in words.items()}
 
 
 def _curves(

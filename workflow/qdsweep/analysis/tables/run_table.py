@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.noise import COLUMN as NOISE
+from qdsweep.analysis.noise import noise_of
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.analysis.statistics import scaled
 from qdsweep.config.archive_kinds import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged
 from qdsweep.metrics import (
     COMPILE,
+    DELIVERED_FRACTION,
     METRICS,
+    NORM_DELIVERED,
     NORM_QD_SCORE,
+    OF_REEVALUATION,
     OTHER_CODE,
     OWN_SECONDS,
     PLACES,
@@ -29,7 +35,7 @@ from qdsweep.metrics import (
 )
 from qdsweep.records.index import Index, signatures
 from qdsweep.records.metrics_file import read_metrics, unit_column
-from qdsweep.records.paths import RunFiles, SweepDir
+from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import PlannedRow
 from qdsweep.records.results import read_summary
 from qdsweep.records.sources import Measured, code_of_metrics, measured_otherwise
@@ -213,9 +219,11 @@ def common_grid(curves: list[Curve], over: str = "evaluations") -> np.ndarray:
     return np.union1d(own[(own >= start) & (own <= end)], [end])
 
 
-def sources(files: RunFiles) -> tuple[Path, ...]:
+def sources(files: RunFiles, again: Reevaluate | None) -> tuple[Path, ...]:
     """Returns the files that are read of a run; its results change only when they do."""
-    return files.summary, files.metrics, files.config
+    run = RunDir(files.path)
+    further = [run.corrected(again.stem)] if again else []
+    return files.summary, files.metrics, files.config, run.state.noise, *further
 
 
 @dataclass(frozen=True)
@@ -239,6 +247,7 @@ def read_results(
     partial: bool,
     metrics: tuple[Metric, ...] = METRICS,
     codes: Codes | None = None,
+    again: Reevaluate | None = None,
 ) -> list[Result]:
     """Reads a run at the budget of each of its rows; where `partial`, at most as far as it is.
 
@@ -248,6 +257,7 @@ def read_results(
         partial: Whether a run may be unfinished.
         metrics: Those of the sweep.
         codes: The code of the user's metrics whose values count; None: the current one.
+        again: The key `reevaluate` of the sweep.
 
     Raises:
         BadInput: A file of the run is missing or damaged, or of another experiment.
@@ -263,6 +273,7 @@ def read_results(
             # Of the final archive, whatever the row's budget is. Earlier releases did not count.
             "elites_below_range": summary.get("objectives_outside", {}).get("below"),
             "scale": score_scale_of(files.path, summary),
+            NOISE: noise_of(files, summary),
         }
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
         width = high - low
@@ -272,7 +283,35 @@ def read_results(
     table = curve_metrics(files, summary["archive"]["type"], metrics)
     codes = current_code(metrics) if codes is None else codes
     others = clear_other_code(Run(files.path), table, metrics, codes)
-    return [_result(table, metrics, others, row, about, width, partial) for row in rows]
+    results = [_result(table, metrics, others, row, about, width, partial) for row in rows]
+    delivered = {} if again is None else _evaluated_again(files.path, again, width)
+    for result in results:  # elites were evaluated again at the end of the run only
+        if delivered and result.curve and result.record["iteration"] == delivered["iteration"]:
+            result.record.update({name: delivered[name] for name in OF_REEVALUATION})
+    return results
+
+
+def _evaluated_again(run: Path, settings: Reevaluate, width: float) -> dict[str, Any]:
+    """Returns `OF_REEVALUATION` of a run and its `iteration`; nothing where there is no file.
+
+    Args:
+        run: Its folder.
+        settings: The key `reevaluate` of the sweep.
+        width: The width of the objective range.
+    """
+    if not RunDir(run).corrected(settings.stem).exists():
+        return {}
+    from qdsweep.elites.corrected_archive import read_robustness
+
+    about = read_robustness(run, settings)
+    values = {name: about[name] for name in ("objective_loss", "hit_rate")}
+    for prefix in ("delivered", "corrected"):
+        scores = about[prefix] or {}
+        values[f"{prefix}_qd_score"] = scores.get("qd_score")
+        values[f"norm_{prefix}_qd_score"] = scores.get(NORM_QD_SCORE)
+    numbers = {name: math.nan if value is None else value for name, value in values.items()}
+    fraction = numbers[NORM_DELIVERED] / width
+    return {**numbers, DELIVERED_FRACTION: fraction, "iteration": about["iterations"]}
 
 
 def _result(
@@ -315,10 +354,17 @@ def _result(
     return Result(record, thin_curve(table, position, metrics, workers))
 
 
-def key_of(files: RunFiles, rows: list[PlannedRow], *, partial: bool, codes: Codes) -> list[Any]:
+def key_of(
+    files: RunFiles,
+    rows: list[PlannedRow],
+    *,
+    partial: bool,
+    codes: Codes,
+    again: Reevaluate | None = None,
+) -> list[Any]:
     """Returns what the results of a run depend on: files, budgets, `partial`, code of metrics."""
     budgets = [[row.iterations, row.evaluations, row.steps] for row in rows]
-    return [partial, budgets, signatures(*sources(files)), *([codes] if codes else [])]
+    return [partial, budgets, signatures(*sources(files, again)), *([codes] if codes else [])]
 
 
 def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Result]]:
@@ -339,7 +385,7 @@ def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Res
     return Index(
         path=sweep.cache,
         # The number is to be raised when the meaning of an entry changes.
-        form=[4, *RESULTS, *(metric.name for metric in metrics), *names],
+        form=[5, *RESULTS, *(metric.name for metric in metrics), *names],
         dump=lambda results: [dump(result) for result in results],
         load=lambda data, take: [load(record, map(take, sizes or ())) for record, sizes in data],
     )

@@ -8,8 +8,8 @@ import numpy as np
 
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.plugin import drawn_lines
-from qdsweep.elites.reevaluation import fresh_seeds
 from qdsweep.errors import BadInput
+from qdsweep.experiment.fresh_seeds import fresh_seeds
 from qdsweep.features.rollouts.rollout import episodes_of, play_episode, score, seed_to_play
 from qdsweep.features.rollouts.stream import Pictures, Send, introduce_elite, note
 from qdsweep.runs.elite import Elite
@@ -52,7 +52,7 @@ def film(run: Run, cell: int, send: Send) -> bool:
     if run.experiment.domain.is_deterministic or getattr(run.domain, "is_deterministic", False):
         send(note(deterministic=True))
         return is_complete
-    seeds = fresh_seeds(FRESH, len(run.cells)).reshape(FRESH.times, -1)
+    seeds = fresh_seeds(FRESH, run.summary["id"], len(run.cells)).reshape(FRESH.times, -1)
     for fresh_seed in seeds[:, elite.row].tolist():
         send(note(fresh=score(run, elite, fresh_seed).tolist()))
     return is_complete

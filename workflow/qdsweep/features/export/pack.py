@@ -23,6 +23,7 @@ from qdsweep.config.model import TARGET
 from qdsweep.config.own_code import INSTALLED
 from qdsweep.config.source import without_comments
 from qdsweep.config.sweep import Reevaluate
+from qdsweep.elites.corrected_archive import LATER
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.features.export.crate import CRATE_FILE as CRATE
@@ -57,6 +58,7 @@ SUMMARY = (
     "versions",
     "engine",
     "workers",
+    "stochastic",
 )
 # Keys that are taken from the summary of a corrected archive.
 CORRECTED = (
@@ -71,6 +73,8 @@ CORRECTED = (
     "reported",
     "corrected",
     "corrected_digest",
+    "common",
+    *LATER,
 )
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _SHOWN = 10
