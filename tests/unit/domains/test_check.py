@@ -86,12 +86,26 @@ def test_check_reports_objectives_out_of_range(plugins):
         (check_rows(make(type="mine_deep:Good")), "0 to 1"),
         (check_rows(pole, batch=3), "100 to 500"),
     ):
-        *_, share, objective, remedy = findings.lines()
+        share, objective, remedy = (
+            findings.lines()[-4:-1] if findings.is_stochastic else (findings.lines()[-3:])
+        )
         low, high = findings.objective_range
         outside = (findings.objective < low) | (findings.objective > high)
         assert share.startswith(f"{outside.mean():.1%}") and outside.mean() > 0.5
         names_all(objective, "objective:", ends, f"{findings.objective.min():.4g}")
         names_all(remedy, "`objective_range`")
+
+
+def test_check_reports_whether_evaluations_depend_on_their_seed(plugins):
+    plugins("mine_lucky", GOOD.replace("Evaluation(solutions[:, 0]", "Evaluation(seeds / 2**32"))
+    for domain, is_stochastic in (
+        (make(type="mine_lucky:Good"), True),
+        (make(**task("CartPole-v1", {**LENGTH, "range": [0, 500]})), True),
+        (preset("arm"), False),
+    ):
+        findings = check_rows(domain, batch=3)
+        assert findings.is_stochastic is is_stochastic
+        assert ("docs/guide/noise.md" in findings.lines()[-1]) is is_stochastic
 
 
 def test_check_rows_finds_a_wrong_gradient():

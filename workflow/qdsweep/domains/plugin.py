@@ -187,6 +187,7 @@ class Findings(NamedTuple):
         ranges: Name -> (lower, upper) range of each measure.
         objective: ``(n,)`` the objectives of the same solutions.
         objective_range: The domain's own.
+        is_stochastic: Whether evaluations of these solutions depend on their seed.
 
     Example:
         >>> from qdsweep.config.compose import read_domain
@@ -203,6 +204,7 @@ class Findings(NamedTuple):
     ranges: dict[str, tuple[float, float]]
     objective: Floats
     objective_range: tuple[float, float]
+    is_stochastic: bool
 
     def lines(self) -> list[str]:
         """Returns the text for the user, with remedies for values that are out of range."""
@@ -229,6 +231,11 @@ class Findings(NamedTuple):
                 "  the QD score subtracts the lower end, so elites below it count as negative;"
                 " widen `objective_range`",
             ]
+        if self.is_stochastic:
+            lines.append(
+                "evaluations depend on their seed, so each elite is kept for a lucky one: give a"
+                " sweep the key reevaluate (docs/guide/noise.md)"
+            )
         return lines
 
 
@@ -302,8 +309,9 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
             if _difference(expected, part):  # rare randomness may show only now
                 _same(name, part, _evaluate(domain, solutions[rows], seeds[rows]), _UNSEEDED)
             _same(name, expected, part, _NEIGHBOURS)
+    others = _evaluate(domain, solutions, ~seeds)
     if getattr(domain, "is_deterministic", None) is True:
-        _same(name, whole, _evaluate(domain, solutions, ~seeds), _CLAIMS)
+        _same(name, whole, others, _CLAIMS)
     if callable(getattr(domain, "jacobian", None)):
         _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
     if hasattr(domain, "draw"):
@@ -318,8 +326,15 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
         seen = _evaluate(domain, further, further_seeds)
         objective = np.concatenate([objective, seen["objective"]])
         measures = np.concatenate([measures, seen["measures"]])
-    ranges = dict(domain.measures)
-    return Findings(seconds, batch, measures, ranges, objective, domain.objective_range)
+    return Findings(
+        seconds,
+        batch,
+        measures,
+        dict(domain.measures),
+        objective,
+        domain.objective_range,
+        any(_difference({key: whole[key]}, others) for key in ("objective", "measures")),
+    )
 
 
 def drawn_lines(domain: Any, solution: Floats) -> list[Floats]:
