@@ -92,6 +92,7 @@ def write_run(folder: Path, score: float, *, cells: bool = True) -> None:
         "qd_score_offset": 0.0,
     }
     about = {"status": "finished", "engine": "serial", "workers": 2, "evaluations": 30}
+    about["stochastic"] = False
     (folder / "summary.json").write_text(json.dumps({**about, "archive": archive}))
     (folder / "config.yaml").write_text("domain: {name: sphere}\n")
 

@@ -113,6 +113,7 @@ def make_run(runs, name, seed, *, kind="grid", measure_dim=2, sigma=0.5):
         "engine": "processes",
         "workers": 2,
         "attempts": [],
+        "stochastic": False,
     }
     (folder / "summary.json").write_text(json.dumps(summary))
     config = compose("lp_sphere", {"seed": seed}).model_dump(mode="json")

@@ -190,6 +190,8 @@ ROUNDED: dict[str, set[str]] = {
     "features/learning/pga_me": {"PGAMapElites.ask"},
     "features/learning/td3_search": {"TD3Search.meanwhile"},
     "analysis/curves": {"telling"},
+    "analysis/noise": {"_remedy"},
+    "experiment/fresh_seeds": {"find_noise"},
     "features/explore/packed": {"index"},
     "features/explore/studio": {"Studio"},
     "analysis/figures/archive_pictures": {"score_text"},

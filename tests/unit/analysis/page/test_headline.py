@@ -5,7 +5,6 @@ from looks import data_of
 from searching import grid, halving, population, searched
 
 from qdsweep.analysis.page.headline import headline
-from qdsweep.analysis.page.report import run_sheet
 from qdsweep.analysis.tables.search_table import place_table
 from qdsweep.text import plural
 
@@ -29,14 +28,6 @@ def test_the_first_sentences_state_the_test_and_its_result(tmp_path, snapshot):
         for name, scores in SWEEPS.items()
     }
     assert texts == snapshot
-
-
-def test_the_best_objective_is_the_number_of_the_table_of_runs(tmp_path):
-    data = data_of(make_tables(tmp_path, {"a": [259.512], "b": [123.4]}))
-    sheet = run_sheet(data)
-    place = sheet.columns.index("Best objective")
-    best = max((row[place] for row in sheet.rows), key=lambda cell: cell.key)
-    assert f" {best.text} (a)" in headline(data) and best.text == "259.5"
 
 
 def test_the_settings_of_a_search_are_those_of_its_table(tmp_path):
