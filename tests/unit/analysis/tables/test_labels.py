@@ -34,7 +34,7 @@ def write_every_table(results: Path, figures: dict) -> Path:
     """All tables of a sweep with every key, which is confirmed by its own runs."""
     sweep = results / "sweeps" / "tasks"
     where = {"domain": "lp_sphere", "algorithm": "map_elites"}
-    value = {"metric": "coverage", "mean": 0.5, "tolerance": 0.1, "source": "a paper"}
+    value = {"metric": "coverage", "mean": 0.5, "margin": 0.1, "source": "a paper"}
     with changed_plan(sweep) as plan:
         plan |= {"figures": figures, "reevaluate": {"times": 2, "seed": 7}}
         plan |= {"published": [{"where": where, **value}]}
