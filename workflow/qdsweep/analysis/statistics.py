@@ -2,8 +2,8 @@
 
 Scores of one algorithm come as strata: an array of runs for each task. With one task that is one
 array. Point values are those of Agarwal et al. 2021 ("Deep reinforcement learning at the edge of
-the statistical precipice") as their library rliable computes them. Where their intervals,
-percentiles of a bootstrap over runs, are too narrow for the few seeds of a sweep, ours differ.
+the statistical precipice") as their library rliable computes them. Their intervals, percentiles
+of a bootstrap over runs, are too narrow for the few seeds of a sweep, so ours differ.
 
 `figures.band` of the sweep file chooses the lines and bands of curves over seeds.
 """
@@ -21,13 +21,12 @@ from qdsweep.text import plural
 Scores = NDArray[np.float64]
 Strata = Sequence[Scores]
 
-# With fewer than MIN_SEEDS nothing is tested. With fewer than ENOUGH_SEEDS some intervals are rough
-# or unknown, and a rank test may never reach 5 %. Readers are given only ENOUGH_SEEDS.
+# With fewer than ENOUGH_SEEDS nothing is tested, with fewer than MIN_SEEDS no mean has an interval.
 MIN_SEEDS, ENOUGH_SEEDS = 3, 5
 SEEDS_RULE = f"A comparison needs {ENOUGH_SEEDS} seeds per group."
-LEVEL = 0.95
-ALPHA = 1 - LEVEL
-RESAMPLES = 2000
+# What a table shows of a mean and its `half_width`.
+MEAN_TEXT = "mean ± half the width of its pointwise 95 % interval (Student's t)"
+ALPHA = 0.05
 _TRIM = 0.25
 
 # Powers of two beyond which squares of variances leave the numbers of 64 bits.
@@ -36,7 +35,7 @@ _FAR = 200
 OF_SEEDS = ("quartiles", "seeds")
 _WORDS = {
     "error": "mean ± standard error over {}",
-    "interval": "mean and its 95 % interval (Student's t) over {}",
+    "interval": "mean and its pointwise 95 % interval (Student's t) over {}",
     "quartiles": "median and quartiles over {}",
     "seeds": "mean over {}, thin lines: each seed",
 }
@@ -208,66 +207,153 @@ def _score_limit(chances: Scores, sizes: Scores, sign: int) -> float:
     return float(np.clip(chances + sign * shift, 0, 1).mean())
 
 
-def bootstrap_interval(strata: Strata, statistic: Any) -> tuple[Any, Any]:
-    """Returns the percentile interval of a stratified bootstrap, as rliable has it.
-
-    Args:
-        strata: ``(..., n_j)`` each: runs along the last axis, each stratum resampled separately.
-        statistic: Of the pooled runs ``(..., n)``, along an axis.
-    """
-    from scipy import stats
-
-    def pooled(*samples: Scores, axis: int) -> Any:
-        return statistic(np.concatenate(samples, axis=axis), axis=axis)
-
-    interval = stats.bootstrap(
-        tuple(strata),
-        pooled,
-        n_resamples=RESAMPLES,
-        batch=100,
-        axis=-1,
-        vectorized=True,
-        confidence_level=LEVEL,
-        method="percentile",
-        rng=np.random.default_rng(0),  # the same runs give the same interval
-    ).confidence_interval
-    return interval.low, interval.high
-
-
 def performance_profile(strata: Strata, taus: Scores) -> tuple[Scores, Scores, Scores]:
     """Returns the fraction of runs whose score is above each tau, and its pointwise interval.
 
-    This is rliable's score distribution: runs of all tasks in one, and a percentile interval of
-    the stratified bootstrap.
+    The fraction is rliable's score distribution: runs of all tasks in one. The interval is that of
+    Clopper and Pearson (1934) for all runs. It holds for several tasks, too: the number of runs
+    above tau has no longer tails than that of one binomial with the same mean (Hoeffding 1956, "On
+    the distribution of the number of successes in independent trials").
+
+    It covered the fraction in 95.8 to 100 % of 20,000 sweeps of 1 to 10 tasks with 3 to 20 seeds,
+    at 8 to 40 sets of probabilities near 0, 1 and between. Percentiles of a bootstrap over runs
+    covered 39 to 43 % near the ends, where all runs are on one side of tau.
 
     Args:
         strata: The runs of each task.
         taus: ``(t,)`` thresholds.
 
     Returns:
-        ``(t,)`` fractions, lower and upper ends; no ends (nan) where a task has fewer than
-        `MIN_SEEDS` runs.
+        ``(t,)`` fractions, lower and upper ends.
     """
-    above = [(scores[None, :] > taus[:, None]).astype(float) for scores in strata]
-    fraction = np.concatenate(above, axis=1).mean(axis=1)
-    if min(map(len, strata)) < MIN_SEEDS:
-        return fraction, *np.full((2, len(taus)), np.nan)
-    return fraction, *bootstrap_interval(above, np.mean)
+    from scipy.special import betaincinv
+
+    runs = np.concatenate(strata)
+    count = len(runs)
+    above = (runs[None, :] > taus[:, None]).sum(axis=1)
+    below = count - above
+    # Of 0 runs the function knows no quantile: the end is 0 or 1 there.
+    low = np.where(above, betaincinv(np.maximum(above, 1), below + 1, ALPHA / 2), 0.0)
+    high = np.where(below, betaincinv(above + 1, np.maximum(below, 1), 1 - ALPHA / 2), 1.0)
+    return above / count, low, high
 
 
-def welch(groups: Strata, first: NDArray[np.intp], second: NDArray[np.intp]) -> Scores:
-    """Returns the p value of Welch's t test of each pair of groups, two-sided.
+class Differences(NamedTuple):
+    """Differences of two means and Student's t test of each, arrays of one shape.
+
+    Intervals and p values are of one test, so an interval without 0 has a p value below its alpha.
+
+    Attributes:
+        value: The difference, in units of 2 to the power of `exponent`.
+        error: Its standard error, in the same unit.
+        freedom: The degrees of freedom.
+        least: The smallest one-sided p value that these runs allow; 0 where t needs no such limit.
+        exponent: Of the unit.
+    """
+
+    value: Scores
+    error: Scores
+    freedom: Scores
+    least: Any
+    exponent: Any
+
+    @property
+    def above(self) -> Scores:
+        """The one-sided p values of "the difference is above 0"."""
+        return np.maximum(self._tail(self.value), self.least)
+
+    @property
+    def apart(self) -> Scores:
+        """The two-sided p values; 1 for two groups of one and the same value."""
+        return np.minimum(2 * np.maximum(self._tail(np.abs(self.value)), self.least), 1.0)
+
+    def half_width(self, alpha: float) -> Scores:
+        """Returns half the width of intervals of the level 1 - alpha; nan where it is unknown.
+
+        That is where no difference would have a p value below alpha.
+        """
+        from scipy.special import stdtrit
+
+        half = self.error * stdtrit(self.freedom, 1 - alpha / 2)
+        return np.where(2 * np.asarray(self.least) > alpha, np.nan, np.where(self.error, half, 0.0))
+
+    def estimate(self, place: int, alpha: float) -> Estimate:
+        """Returns one of the differences with its interval."""
+        one = Differences(*(np.asarray(part)[place] for part in self))
+        value, half = float(one.value), float(one.half_width(alpha))
+        return Estimate(value, value - half, value + half).times_power(int(one.exponent))
+
+    def _tail(self, value: Scores) -> Scores:
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tail = stdtr(self.freedom, -value / self.error)
+        return np.where(self.error, tail, np.where(value, np.where(value > 0, 0.0, 1.0), 0.5))
+
+
+def summaries_of(groups: Strata) -> Scores:
+    """Returns mean, standard deviation and number of the runs of each group, ``(k, 3)``."""
+    return np.array([(mean_of(group), deviation_of(group), len(group)) for group in groups])
+
+
+def welch(first: Scores, second: Scores) -> Differences:
+    """Returns the means of `first` minus those of `second`, with Welch's t test of 1947.
+
+    Where all runs of a group are equal, their spread is unknown, and no p value can be below that
+    of the two groups' order: `least_order`.
 
     Args:
-        groups: The runs of each group, at least two each.
-        first: ``(p,)`` the one group of each pair.
-        second: ``(p,)`` the other.
-
-    Returns:
-        ``(p,)``; 1 for two groups of one and the same value.
+        first: ``(..., 3)`` mean, standard deviation and number of runs, at least two.
+        second: ``(..., 3)`` the same of the other group.
     """
-    summaries = np.array([(mean_of(group), deviation_of(group), len(group)) for group in groups])
-    return welch_of_summaries(summaries[first], summaries[second])
+    differences = welch_of_spreads(first, second)
+    equal = (first[..., 1] == 0) | (second[..., 1] == 0)
+    return differences._replace(
+        least=np.where(equal, least_order(first[..., 2], second[..., 2]), 0.0)
+    )
+
+
+def welch_of_spreads(first: Scores, second: Scores) -> Differences:
+    """Returns the same for standard deviations that are known to be those of a group."""
+    first, second = np.broadcast_arrays(first, second)
+    numbers = np.stack([first[..., :2], second[..., :2]])  # means and deviations, in one unit
+    _, exponents = np.frexp(
+        np.abs(numbers).max(axis=(0, -1), initial=0.0, where=np.isfinite(numbers))
+    )
+    exponents = np.where(np.abs(exponents) < _FAR, 0, exponents)
+    numbers = np.ldexp(numbers, -exponents[..., None])
+    counts = np.stack([first[..., 2], second[..., 2]])
+    errors = numbers[..., 1] / np.sqrt(counts)
+    largest = errors.max(axis=0)
+    shares = (errors / np.where(largest, largest, 1.0)) ** 2
+    total = shares.sum(axis=0)
+    squares = (shares**2 / np.maximum(counts - 1, 1)).sum(axis=0)
+    freedom = np.where(largest, total**2 / np.where(squares, squares, 1.0), 1.0)
+    value = numbers[0, ..., 0] - numbers[1, ..., 0]
+    return Differences(value, largest * np.sqrt(total), freedom, 0.0, exponents)
+
+
+def paired(first: Scores, second: Scores) -> Differences:
+    """Returns the mean of `first` minus `second`, ``(n,)`` runs of the same seeds, with its t test.
+
+    Where all differences are equal, no p value is below that of their signs, 1 / 2^n.
+    """
+    inner, exponent = scaled(np.stack([first, second]))
+    each = inner[0] - inner[1]
+    error = standard_error(each)
+    least = 0.0 if error else 0.5 ** len(each)
+    freedom = np.array(len(each) - 1.0)
+    return Differences(mean_of(each), error, freedom, least, exponent)
+
+
+def least_order(first: Any, second: Any) -> Any:
+    """Returns the chance of one order of all runs where two groups do not differ: 1 / C(m + n, m).
+
+    It is the smallest one-sided p value that ranks can give.
+    """
+    from scipy.special import comb
+
+    return 1 / comb(first + second, first)
 
 
 def welch_of_summaries(first: Scores, second: Scores) -> Scores:
@@ -280,34 +366,7 @@ def welch_of_summaries(first: Scores, second: Scores) -> Scores:
     Returns:
         ``(p,)``; 1 for two groups of one and the same value.
     """
-    from scipy import stats
-
-    counts = first[:, 2], second[:, 2]
-    numbers = np.stack([first[:, :2], second[:, :2]])  # means and deviations, in one unit
-    _, exponents = np.frexp(
-        np.abs(numbers).max(axis=(0, 2), initial=0.0, where=np.isfinite(numbers))
-    )
-    exponents = np.where(np.abs(exponents) < _FAR, 0, exponents)
-    first, second = (np.ldexp(of, -exponents[:, None]) for of in numbers)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        test = stats.ttest_ind_from_stats(
-            *first.T, counts[0], *second.T, counts[1], equal_var=False
-        )
-    return np.where(np.isnan(test.pvalue), 1.0, test.pvalue)
-
-
-def difference_of_means(first: Scores, second: Scores) -> tuple[Estimate, float]:
-    """Returns the mean of `first` minus that of `second`, and the standard error of that.
-
-    The difference has the interval of Welch's t test.
-    """
-    inner, exponent = scaled(np.concatenate([first, second]))
-    first, second = np.split(inner, [len(first)])
-    value = float(mean_of(first) - mean_of(second))
-    variances = np.array([variance_of(scores) / len(scores) for scores in (first, second)])
-    half = welch_half_width(variances, np.array([len(first), len(second)]), ALPHA)
-    difference = Estimate(value, value - half, value + half).times_power(exponent)
-    return difference, float(np.ldexp(math.sqrt(sum(variances)), exponent))
+    return welch_of_spreads(first, second).apart
 
 
 def welch_half_width(variances: Scores, counts: NDArray[Any], alpha: float) -> float:
@@ -318,32 +377,37 @@ def welch_half_width(variances: Scores, counts: NDArray[Any], alpha: float) -> f
         counts: ``(2,)`` numbers of runs, at least two.
         alpha: One minus the confidence level.
     """
-    from scipy.special import stdtrit
-
-    if not variances.any():  # no degrees of freedom are defined
-        return 0.0
-    freedom = variances.sum() ** 2 / (variances**2 / (counts - 1)).sum()
-    return math.sqrt(variances.sum()) * float(stdtrit(freedom, 1 - alpha / 2))
+    parts = np.stack([np.zeros(2), np.sqrt(variances * counts), counts], axis=1)
+    return float(welch_of_spreads(parts[0], parts[1]).half_width(alpha))
 
 
-def mann_whitney(first: Scores, second: Scores) -> float:
-    """Returns the two-sided p value of the Mann-Whitney U test, exact for few runs.
+def mann_whitney(first: Strata, second: Strata) -> Scores:
+    """Returns the two-sided p value of the Mann-Whitney U test of each pair, exact for few runs.
 
     With ties scipy takes the normal approximation, which for few runs falls below any p value that
     ranks can give. The smallest possible p value is returned then.
+
+    Args:
+        first: ``(p,)`` groups.
+        second: ``(p,)`` those that they are compared with.
     """
     from scipy import stats
 
-    p = float(stats.mannwhitneyu(first, second).pvalue)
-    return max(p, least_mann_whitney(len(first), len(second)))
+    alike: dict[tuple[int, int, bool], list[int]] = {}
+    for place, (x, y) in enumerate(zip(first, second, strict=True)):
+        both = np.concatenate([x, y])
+        alike.setdefault((len(x), len(y), len(np.unique(both)) < len(both)), []).append(place)
+    p = np.empty(len(first))
+    for (m, n, _), places in alike.items():  # scipy chooses one method for all pairs of a call
+        x, y = (np.stack([groups[place] for place in places]) for groups in (first, second))
+        found = stats.mannwhitneyu(x, y, axis=1).pvalue
+        p[places] = np.maximum(found, least_mann_whitney(m, n))
+    return p
 
 
 def least_mann_whitney(first: int, second: int) -> float:
-    """Returns the smallest two-sided p value of these numbers of runs: without any overlap.
-
-    It is 2 / C(m + n, m), as all orders are equally likely where the groups do not differ.
-    """
-    return min(2 / math.comb(first + second, first), 1.0)
+    """Returns the smallest two-sided p value of these numbers of runs: without any overlap."""
+    return min(2 * float(least_order(first, second)), 1.0)
 
 
 def holm(p: Scores) -> Scores:
@@ -358,6 +422,23 @@ def holm(p: Scores) -> Scores:
     return np.minimum(corrected, 1.0)
 
 
+# In 99 % of groups of n normal scores, the largest gap is below _GAP / sqrt(n) of their range.
+_GAP = 1.9
+
+
+def is_in_clumps(scores: Scores) -> bool:
+    """Returns whether runs are two clumps, so that no test of means holds.
+
+    A gap is then more than half of their range, and more than it is in 99 % of groups of so many
+    normal scores: with five seeds, half of all groups have a gap of half of their range. It finds
+    67 % of groups of five, 89 % of ten and 99 % of twenty runs of an algorithm of which one run in
+    five fails.
+    """
+    inner, _ = scaled(np.sort(scores))
+    gaps = np.diff(inner)
+    return bool(gaps.max(initial=0.0) > max(0.5, _GAP / math.sqrt(len(inner))) * gaps.sum())
+
+
 class Band(NamedTuple):
     """A line and the ends of its band (nan: unknown), ``(k,)`` each."""
 
@@ -366,13 +447,27 @@ class Band(NamedTuple):
     high: NDArray[np.float64]
 
 
+def half_width(error: Any, n: Any) -> Any:
+    """Returns half the width of Student's 95 % interval of means of `n` runs, pointwise.
+
+    It is unknown (nan) with fewer than `MIN_SEEDS` runs: with two, it would be nine standard
+    deviations of a run.
+
+    Args:
+        error: ``(...)`` standard errors.
+        n: ``(...)`` numbers of runs.
+    """
+    from scipy.special import stdtrit
+
+    n = np.asarray(n)
+    quantile = stdtrit(np.maximum(n - 1, 1), 1 - ALPHA / 2)
+    return (np.where(n >= MIN_SEEDS, quantile, math.nan) * np.asarray(error))[()]
+
+
 def around(mean: NDArray[np.float64], error: NDArray[np.float64], n: int, band: str) -> Band:
     """Returns the band of means with standard errors over `n` runs; not for `OF_SEEDS`."""
-    if band == "interval" and n > 1:
-        from scipy.special import stdtrit
-
-        error = error * stdtrit(n - 1, 1 - ALPHA / 2)
-    return Band(mean, mean - error, mean + error)
+    half = half_width(error, n) if band == "interval" else error
+    return Band(mean, mean - half, mean + half)
 
 
 def spread(values: NDArray[np.float64], band: str) -> Band:
@@ -387,11 +482,15 @@ def spread(values: NDArray[np.float64], band: str) -> Band:
     return around(mean_of(values), standard_error(values), len(values), band)
 
 
-def band_text(counts: list[int], band: str = "error") -> str:
+def band_text(counts: list[int], band: str = "interval") -> str:
     """Returns what a figure's lines and bands are, from the number of seeds of each group."""
-    if max(counts) == 1:
+    few, many = min(counts), max(counts)
+    if many == 1:
         return "one seed" if len(counts) == 1 else "one seed per group"
-    if min(counts) == max(counts):
-        return _WORDS[band].format(plural(counts[0], "seed"))
-    single = ", no band for one" if min(counts) == 1 and band != "seeds" else ""
-    return _WORDS[band].format(f"{min(counts)} to {max(counts)} seeds") + single
+    seeds = plural(many, "seed") if few == many else f"{few} to {many} seeds"
+    least = MIN_SEEDS if band == "interval" else 2
+    if many < least:
+        return f"mean over {seeds}"
+    words = "one" if least == 2 else "fewer than three"
+    without = few < least and band != "seeds"
+    return _WORDS[band].format(seeds) + (f", no band for {words}" if without else "")

@@ -173,10 +173,11 @@ class Figures(Model):
         ),
     )
     band: Literal["error", "interval", "quartiles", "seeds"] = Field(
-        default="error",
+        default="interval",
         description=(
-            "lines and bands of curves. error: mean ± standard error; interval: mean with its 95 % "
-            "interval; quartiles: median with quartiles; seeds: mean, and each seed as a thin line"
+            "lines and bands of curves. interval: mean with its pointwise 95 % interval; error: "
+            "mean ± standard error; quartiles: median with quartiles; seeds: mean, and each seed "
+            "as a thin line"
         ),
     )
     column_width: float | None = Field(
@@ -262,6 +263,13 @@ class SweepFile(Model):
             "qd_score for archives without cells"
         ),
     )
+    tests: Literal["welch", "paired"] = Field(
+        default="welch",
+        description=(
+            "the tests between groups. paired: on the differences of runs of one seed, where "
+            "evaluation_seed (fixed, or a number) makes the seed an instance of the task"
+        ),
+    )
     figures: Figures = Field(
         default=Figures(), description="names and order of groups, look of figures"
     )
@@ -330,8 +338,9 @@ class SweepFile(Model):
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
         if self.rank != RANK.name:  # else the tables of earlier starts would be rebuilt
             keys.add("rank")
-        if self.tables != Tables():
-            keys.add("tables")
+        for key in ("tables", "tests"):
+            if getattr(self, key) != SweepFile.model_fields[key].default:
+                keys.add(key)
         data = self.model_dump(mode="json", include=keys)
         data["published"] = [entry.plain for entry in self.published]
         for key in ("names", "encode", "band"):  # for the same reason

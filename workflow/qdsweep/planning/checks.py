@@ -22,7 +22,7 @@ from qdsweep.records.status import read_status
 from qdsweep.sweep.groups import Groups, group_columns, group_labels, label_columns
 from qdsweep.sweep.looks import figure_names
 from qdsweep.sweep.runs import Sweep, by_setting
-from qdsweep.text import nearest, plural
+from qdsweep.text import nearest, plural, seeds_text
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
@@ -44,6 +44,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
         "search": _check_search,
         "figures": _check_figures,
         "rank": _check_rank,
+        "tests": _check_tests,
         "tables": _check_tables,
         "published": _check_published,
         "rollouts": _check_rollouts,
@@ -158,6 +159,36 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses a metric that cannot rank the groups of every archive."""
     _ranking("rank", settings.rank, sweep)
+
+
+def _check_tests(settings: SweepFile, sweep: Sweep) -> None:
+    """Refuses paired tests of runs whose seed is no instance of the task, or without partners."""
+    if settings.tests != "paired":
+        return
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for label, row in zip(group_labels(sweep.columns, sweep.texts, ""), sweep.rows, strict=True):
+        domain = row.experiment.domain
+        if domain.evaluation_seed in ("iteration", "solution"):
+            raise BadInput(
+                f"tests = paired: {label or domain.name} has evaluation_seed = "
+                f"{domain.evaluation_seed}, so runs of one seed have nothing in common. Set "
+                "evaluation_seed: fixed, or tests: welch"
+            )
+        seeds.setdefault((domain.name, label), set()).add(row.experiment.seed)
+    first: dict[str, tuple[str, set[int]]] = {}
+    for (domain_name, label), own in seeds.items():
+        other, known = first.setdefault(domain_name, (label, own))
+        if own != known:
+            raise BadInput(
+                f"tests = paired: {other} has the {seeds_text(known)} and {label} the "
+                f"{seeds_text(own)}. Give all groups of a domain the same seeds, or set tests: "
+                "welch"
+            )
+    if settings.imported:
+        raise BadInput(
+            "tests = paired: it is unknown what the seeds of imported runs are. Remove the key "
+            "imported, or set tests: welch"
+        )
 
 
 def _check_search(settings: SweepFile, sweep: Sweep) -> None:

@@ -122,6 +122,7 @@ class Plan:
         confirm: None: not to be done.
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
+        tests: The key of the sweep file.
         own: The user's metrics.
         slots: The values of each of `group_columns`, in the order of their colours; see
             `slots_of`.
@@ -149,6 +150,7 @@ class Plan:
     confirm: Confirm | None = None
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
+    tests: str = "welch"
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
     tables: Tables = field(default_factory=Tables)
@@ -224,6 +226,7 @@ class Plan:
                 for result in data.get("published") or ()
             ],
             rank={metric.name: metric for metric in (*ours, *own)}[data.get("rank", RANK.name)],
+            tests=data.get("tests", "welch"),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),

@@ -13,10 +13,8 @@ from scipy import stats
 
 from qdsweep.analysis.statistics import (
     Estimate,
-    around,
     band_text,
-    bootstrap_interval,
-    difference_of_means,
+    half_width,
     holm,
     interquartile_mean,
     least_mann_whitney,
@@ -26,6 +24,7 @@ from qdsweep.analysis.statistics import (
     probability_of_improvement,
     spread,
     standard_error,
+    summaries_of,
     welch,
 )
 
@@ -56,6 +55,23 @@ def strata(matrix):
     return list(matrix.T)
 
 
+def welch_p(groups, first, second):
+    summaries = summaries_of(groups)
+    return welch(summaries[first], summaries[second]).apart
+
+
+def difference_of(first, second, alpha=0.05):
+    """Returns the difference with its interval, and its standard error."""
+    summaries = summaries_of([first, second])
+    differences = welch(summaries[:1], summaries[1:])
+    error = np.ldexp(differences.error, differences.exponent)
+    return differences.estimate(0, alpha), float(error[0])
+
+
+def rank_p(first, second):
+    return mann_whitney([first], [second])[0]
+
+
 def iqm(values, axis):
     return stats.trim_mean(values, 0.25, axis=axis)
 
@@ -82,22 +98,25 @@ def test_ties_count_half_for_an_improvement():
     assert value == metrics.probability_of_improvement(first[:, None], second[:, None])
 
 
-def test_the_profiles_band_is_rliables_within_its_monte_carlo_error():
-    matrix, taus = scores(6, 4, 4), np.linspace(-1, 3, 9)
-    _, theirs = library.create_performance_profile({"a": matrix}, taus, reps=20_000)
-    _, low, high = performance_profile(strata(matrix), taus)
-    step = 1 / matrix.size  # fractions are steps of one run
-    np.testing.assert_allclose([low, high], theirs["a"], atol=1.01 * step)
+def test_the_profiles_interval_is_that_of_clopper_and_pearson():
+    runs, taus = scores(6, 4, 4), np.linspace(-3, 6, 19)
+    fraction, low, high = performance_profile(strata(runs), taus)
+    for place, tau in enumerate(taus):
+        above = int((runs > tau).sum())
+        ends = stats.binomtest(above, runs.size).proportion_ci(0.95, "exact")
+        assert fraction[place] == above / runs.size
+        assert (low[place], high[place]) == pytest.approx((ends.low, ends.high))
+    assert {fraction[0], fraction[-1]} == {0, 1}
 
 
 def test_tests_are_scipys_and_statsmodels():
     groups = [*scores(5, 3, 5).T, scores(8, 1, 6)[:, 0]]
     first, second = np.triu_indices(4, k=1)
-    p = welch(groups, first, second)
+    p = welch_p(groups, first, second)
     for i, j, value in zip(first, second, p, strict=True):
         expected = stats.ttest_ind(groups[i], groups[j], equal_var=False).pvalue
         assert value == pytest.approx(expected)
-        assert mann_whitney(groups[i], groups[j]) == pytest.approx(
+        assert rank_p(groups[i], groups[j]) == pytest.approx(
             stats.mannwhitneyu(groups[i], groups[j], method="exact").pvalue
         )
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
@@ -191,18 +210,18 @@ def test_tasks_of_two_groups_come_in_pairs():
 
 
 def test_a_rank_test_is_never_below_what_ranks_can_give():
-    apart = mann_whitney(np.arange(4.0), np.arange(4.0) + 100)
+    apart = rank_p(np.arange(4.0), np.arange(4.0) + 100)
     assert apart == least_mann_whitney(4, 4) == 2 / math.comb(8, 4)
-    tied = mann_whitney(np.zeros(3), np.ones(3))
+    tied = rank_p(np.zeros(3), np.ones(3))
     assert tied == 2 / math.comb(6, 3)
-    assert mann_whitney(np.zeros(1), np.zeros(1)) == 1.0
+    assert rank_p(np.zeros(1), np.zeros(1)) == 1.0
 
 
 def test_a_score_equal_to_the_threshold_is_not_above_it():
     runs, taus = np.array([0.1, 0.5, 0.9]), np.array([0.0, 0.5, 0.9])
     fraction, low, high = performance_profile([runs], taus)
     assert fraction.tolist() == [1, 1 / 3, 0]
-    assert low[1] == 0 and high.tolist() == [1, 1, 0]
+    assert (low[2], high[0]) == (0, 1)
 
 
 def test_the_same_runs_give_the_same_profile():
@@ -228,9 +247,8 @@ def test_without_enough_seeds_intervals_are_nan():
     assert unknown(probability_of_improvement([three, three], [three, two])) == pytest.approx(
         5 / 12
     )
-    fraction, low, high = performance_profile([np.array([0.3]), three], np.array([0.1, 0.5]))
+    fraction, *_ = performance_profile([np.array([0.3]), three], np.array([0.1, 0.5]))
     assert fraction.tolist() == [0.75, 0.5]
-    assert np.isnan([low, high]).all()
     assert interquartile_mean([three]).columns("score").keys() == {
         *("score", "score_low", "score_high")
     }
@@ -240,21 +258,23 @@ def test_without_enough_seeds_intervals_are_nan():
 def test_the_interval_of_a_difference_is_that_of_welchs_test():
     first, second = np.array([3.0, 4.0, 8.0]), np.array([1.0, 1.5, 2.0, 0.5, 1.0])
     test = stats.ttest_ind(first, second, equal_var=False)
-    estimate, error = difference_of_means(first, second)
+    estimate, error = difference_of(first, second)
     expected = test.confidence_interval(0.95)
     assert error == pytest.approx(math.hypot(stats.sem(first), stats.sem(second)))
     assert estimate.value == first.mean() - second.mean()
     assert [estimate.low, estimate.high] == pytest.approx([expected.low, expected.high])
-    one_varies, _ = difference_of_means(np.ones(3), second)
+    one_varies, _ = difference_of(np.ones(3), second)
     assert one_varies.high - 1 + second.mean() == pytest.approx(stats.sem(second) * 2.7764451)
-    assert difference_of_means(np.ones(3), np.zeros(5)) == (Estimate(1.0, 1.0, 1.0), 0.0)
+    unknown, error = difference_of(np.ones(3), np.zeros(5), 0.03)
+    assert unknown.value == 1 and math.isnan(unknown.low) and math.isnan(unknown.high)
+    assert error == 0
 
 
 @pytest.mark.filterwarnings("error")
 def test_no_spread_is_no_evidence_of_a_difference():
     same, other = np.ones(5), np.full(5, 2.0)
-    p = welch([same, same.copy(), other], np.array([0, 0]), np.array([1, 2]))
-    assert p.tolist() == [1.0, 0.0]
+    p = welch_p([same, same.copy(), other], np.array([0, 0]), np.array([1, 2]))
+    assert p.tolist() == [1.0, 2 / 252]
     estimate = interquartile_mean([same])
     assert (estimate.low, estimate.value, estimate.high) == (1.0, 1.0, 1.0)
 
@@ -271,12 +291,13 @@ def test_equal_values_have_no_difference_and_no_spread(value, sizes):
     """Their mean is rounded, so that groups of unequal sizes would differ significantly."""
     groups = [np.full(size, value) for size in sizes]
     first, second = np.triu_indices(3, k=1)
-    p = welch(groups, first, second)
+    p = welch_p(groups, first, second)
     assert p.tolist() == holm(p).tolist() == [1.0, 1.0, 1.0]
     for i, j in zip(first, second, strict=True):
-        nothing = Estimate(0.0, 0.0, 0.0), 0.0
-        assert difference_of_means(groups[i], groups[j]) == nothing
-        assert mann_whitney(groups[i], groups[j]) == 1.0
+        estimate, error = difference_of(groups[i], groups[j])
+        assert estimate.value == error == 0
+        assert estimate.low == estimate.high == 0 or math.isnan(estimate.low)
+        assert rank_p(groups[i], groups[j]) == 1.0
         assert probability_of_improvement([groups[i]], [groups[j]]).value == 0.5
     for group in groups:
         assert mean_error_count(group) == (value, 0.0, len(group))
@@ -299,10 +320,10 @@ def test_statistics_do_not_depend_on_the_size_of_numbers(exponent):
     def grown(numbers):
         return [np.ldexp(number, exponent) for number in numbers]
 
-    np.testing.assert_array_equal(welch(sized, *pairs), welch(plain, *pairs))
-    estimate, error = difference_of_means(*plain[:2])
+    np.testing.assert_array_equal(welch_p(sized, *pairs), welch_p(plain, *pairs))
+    estimate, error = difference_of(*plain[:2])
     expected = Estimate(*grown([estimate.value, estimate.low, estimate.high])), *grown([error])
-    assert difference_of_means(*sized[:2]) == expected
+    assert difference_of(*sized[:2]) == expected
     for group, large in zip(plain, sized, strict=True):
         *numbers, count = mean_error_count(group)
         assert mean_error_count(large) == (*grown(numbers), count)
@@ -335,22 +356,27 @@ def test_the_standard_error_of_one_sample_is_unknown():
     assert standard_error(np.array([1.0, 3.0])) == 1.0
 
 
-def test_two_runs_have_every_band():
+def test_two_runs_have_every_band_but_an_interval():
     values = np.array([[1.0, 5.0], [3.0, 5.0]])
-    far = stats.t.ppf(0.975, 1)
-    for band, low, high in (
-        ("error", 1, 3),
-        ("interval", 2 - far, 2 + far),
-        ("quartiles", 1.5, 2.5),
-    ):
+    for band, low, high in (("error", 1, 3), ("quartiles", 1.5, 2.5)):
         np.testing.assert_allclose(spread(values, band), [[2, 5], [low, 5], [high, 5]])
-    mean, error = values.mean(axis=0), np.array([1.0, 0.0])
-    np.testing.assert_allclose(around(mean, error, 2, "interval").low, [2 - far, 5])
-    assert np.array_equal(around(mean, error, 1, "interval").high, mean + error)
+    middle, low, high = spread(values, "interval")
+    assert middle.tolist() == [2, 5] and np.isnan([low, high]).all()
+
+
+@pytest.mark.parametrize("n", [3, 5, 20])
+def test_the_interval_of_a_mean_is_students(n):
+    values = scores(n, 1, n)[:, 0]
+    mean, error, _ = mean_error_count(values)
+    low, high = stats.t.interval(0.95, n - 1, mean, error)
+    assert half_width(error, n) == pytest.approx((high - low) / 2)
+    band = spread(values[:, None], "interval")
+    assert (band.low[0], band.high[0]) == pytest.approx((low, high))
+    assert np.isnan(half_width(np.ones(2), np.array([1, 2]))).all()
 
 
 def test_a_caption_tells_the_number_of_seeds(snapshot):
-    counts = ([3, 3], [2, 5], [1, 4], [1, 1])
+    counts = ([3, 3], [3, 5], [2, 5], [1, 4], [2, 2], [1, 1])
     texts = [band_text(seeds, band) for band in ("interval", "seeds") for seeds in counts]
     assert "\n".join([*texts, band_text([2])]) == snapshot
 
@@ -382,10 +408,30 @@ def test_the_interval_of_an_improvement_covers_it_in_93_to_97_percent(seeds):
 
 def test_a_percentile_bootstrap_is_too_narrow_for_few_seeds():
     sweeps = np.random.default_rng(8).normal(size=(SWEEPS, 3))
-    low, high = bootstrap_interval([sweeps], iqm)
+    how = {"axis": -1, "vectorized": True, "method": "percentile", "n_resamples": 999}
+    interval = stats.bootstrap((sweeps,), iqm, rng=np.random.default_rng(0), **how)
+    low, high = interval.confidence_interval
     assert np.mean((low <= 0) & (high >= 0)) < 0.80
     ours = [interquartile_mean([runs]) for runs in sweeps]
     assert 0.93 <= covered(ours, 0.0) <= 0.97
+
+
+@pytest.mark.parametrize(("tasks", "seeds"), [(1, 3), (1, 5), (3, 5), (10, 3)])
+def test_the_interval_of_a_profile_holds_near_its_ends_too(tasks, seeds):
+    """A score is a probability, and a run is above it with that chance; tasks differ."""
+    rng = np.random.default_rng([tasks, seeds])
+    for centre in (0.02, 0.1, 0.5, 0.9, 0.98):
+        chances = np.clip(centre + 0.4 * rng.uniform(-1, 1, tasks) * (tasks > 1), 0, 1)
+        above = rng.random((2000, tasks, seeds)) < chances[:, None]
+        known: dict[int, tuple[float, float]] = {}
+        hits = 0
+        for sweep in above.astype(float):
+            count = int(sweep.sum())
+            if count not in known:
+                _, low, high = performance_profile(list(sweep), np.array([0.5]))
+                known[count] = low[0], high[0]
+            hits += known[count][0] <= chances.mean() <= known[count][1]
+        assert hits / 2000 >= 0.945
 
 
 def test_holm_keeps_the_family_wise_error():
@@ -394,7 +440,7 @@ def test_holm_keeps_the_family_wise_error():
     first, second = np.triu_indices(4, k=1)
     plain = wrong = 0
     for _ in range(SWEEPS):
-        p = welch(list(rng.normal(size=(4, 5))), first, second)
+        p = welch_p(list(rng.normal(size=(4, 5))), first, second)
         plain += bool((p < 0.05).any())
         wrong += bool((holm(p) < 0.05).any())
     assert wrong / SWEEPS <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SWEEPS)

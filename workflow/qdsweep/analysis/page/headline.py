@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.selection import SweepTables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
-from qdsweep.analysis.tables.comparisons import compare, tasks
-from qdsweep.analysis.tables.group_table import decimals_of, format_metric
+from qdsweep.analysis.tables.comparisons import WELCH, tasks
+from qdsweep.analysis.tables.group_table import (
+    BUDGET_UNITS,
+    budget_ranges,
+    decimals_of,
+    format_metric,
+)
+from qdsweep.analysis.tables.possible_best import PossibleBest, possible_best
 from qdsweep.metrics import Metric
 from qdsweep.search.levels import search_cost
 from qdsweep.text import (
@@ -24,8 +30,6 @@ if TYPE_CHECKING:
 
 _MAX_SCORE_SCALES = 6  # more are only in the tables
 MAX_RIVALS = 3  # groups that the best one is compared with, by name
-
-_TEST = "5 %, Welch's t-test with Holm's correction"
 
 
 def headline(data: SweepData) -> str:
@@ -108,55 +112,84 @@ def _compared(tables: SweepTables) -> Metric:
 
 
 def _score(tables: SweepTables, metric: Metric, group: str, text: str) -> str:
-    """`text`: mean and standard error as the table has them, with as many decimals."""
-    n = tables.table.set_index("group")[f"{metric.column}_n"][group]
-    return f"{group} ({text}{' %' if metric.percent else ''}, {plural(int(n), 'seed')})"
+    """`text`: mean and interval as the table has them, with as many decimals."""
+    n = int(tables.table.set_index("group")[f"{metric.column}_n"][group])
+    interval = ", 95 % interval" if n >= MIN_SEEDS else ""
+    return f"{group} ({text}{' %' if metric.percent else ''}{interval}, {plural(n, 'seed')})"
 
 
 def _tested(tables: SweepTables, scales: dict[str, list[str]], best: list[str]) -> str:
-    """Returns sentences on whether the best groups differ from the others of their scales.
+    """Returns sentences on which groups may be the best of their scales.
 
-    `best`: the best group of each of `scales`.
+    `best`: the group with the best mean of each of `scales`.
     """
     counts = tables.counts([group for groups in scales.values() for group in groups])
-    clear, close, untested, rivals = list[str](), list[str](), list[str](), list[str]()
     every = tasks(tables.rank, tables.summary, scales)
-    for group, (scale, _, metric, runs) in zip(best, every, strict=True):
-        pairs = compare(runs, metric.sign)
-        tested = {pairs.groups[other] for other in pairs.second[pairs.first == 0]}
-        tied = pairs.tied_with(group)
-        if not tested or pairs.groups[0] != group:
-            untested.append(group)
-        else:
-            (close if tied else clear).append(group)
-        rivals = [rival for rival in scales[scale] if rival in (tied or tested)]
+    verdicts = possible_best(
+        [(runs, metric.sign) for _, _, metric, runs in every], tables.plan.tests
+    )
+    test = "Welch's t-tests" if tables.plan.tests == WELCH else "t-tests of runs of one seed"
+    together = " for all tasks together" if len(best) > 1 else ""
+    test = f"95 %{together}, one-sided {test}"
+    tested = {
+        s: g for (s, g), verdict in zip(scales.items(), verdicts, strict=True) if verdict.tested
+    }
+    ranges = dict.fromkeys(budget_ranges(tables.plan, tables.table, tested).values())
+    if ranges:
+        unit = BUDGET_UNITS[tables.plan.counted]
+        test += f"; budgets differ {listed(list(ranges), most=3)} {unit}"
     if len(best) > 1:
-        text = _several(clear, close, untested)
-    elif untested and min(counts) < MIN_SEEDS:
-        text = f" With {plural(min(counts), 'seed')} per group, no test is possible."
-    elif untested:
-        text = " No test is possible, because the groups share runs."
+        text = _several(verdicts, best, test)
+    elif not verdicts[0].tested:
+        text = " Nothing is tested."
+        if sum(n >= ENOUGH_SEEDS for n in counts) > 1:
+            text = " Nothing is tested, because the groups share runs."
     else:
-        if len(rivals) > MAX_RIVALS:
-            rivals = [*rivals[: MAX_RIVALS - 1], f"{len(rivals) - MAX_RIVALS + 1} others"]
-        higher = "lower" if tables.rank.smaller else "higher"
-        verb = "does not differ significantly from" if close else f"is significantly {higher} than"
-        text = f" It {verb} that of {listed(rivals)} ({_TEST})."
+        text = f" {_verdict(verdicts[0], best[0], 'lower' if tables.rank.smaller else 'higher')}"
+        text += f" ({test})."
+    clumps = [group for verdict in verdicts for group in verdict.clumps]
+    if clumps:
+        text += (
+            f" The runs of {_named(clumps)} are two clumps, with a gap of more than half of their"
+            " range: no test of means holds there."
+        )
     return f"{text} {SEEDS_RULE}" if min(counts) < ENOUGH_SEEDS else text
 
 
-def _several(clear: list[str], close: list[str], untested: list[str]) -> str:
-    """Returns sentences on the best groups of several scales."""
-    text, test = "", f" ({_TEST})"
+def _verdict(verdict: PossibleBest, best: str, higher: str) -> str:
+    """Returns a sentence without its end; `best`: the group with the best mean."""
+    marked = [group for group in verdict.tested if group in verdict.marked]
+    if verdict.alone == best:
+        rivals = [group for group in verdict.tested if group != best]
+        return f"It is significantly {higher} than that of {_named(rivals)}"
+    if verdict.alone:  # the best mean has too few seeds
+        return f"Of the groups that are tested, {verdict.alone} is significantly {higher}"
+    if len(marked) == len(verdict.tested):
+        return f"Each of the {len(marked)} groups that are tested may be the best"
+    return f"The best group is among {_named(marked)}"
+
+
+def _named(groups: list[str]) -> str:
+    if len(groups) > MAX_RIVALS:
+        groups = [*groups[: MAX_RIVALS - 1], f"{len(groups) - MAX_RIVALS + 1} others"]
+    return listed(groups)
+
+
+def _several(verdicts: list[PossibleBest], best: list[str], test: str) -> str:
+    """Returns sentences on the groups with the best means of several scales."""
+    text = ""
+    pairs = list(zip(verdicts, best, strict=True))
+    clear = [group for verdict, group in pairs if verdict.alone == group]
+    close = [group for verdict, group in pairs if verdict.tested and verdict.alone != group]
+    untested = [group for verdict, group in pairs if not verdict.tested]
     if clear:
         verb = "differs" if len(clear) == 1 else "differ"
-        text = f" {listed(clear)} {verb} significantly from all others of the same task{test}."
-        test = ""
+        text = f" {listed(clear)} {verb} significantly from all others of the same task ({test})."
     if close:
-        verb = "does" if len(close) == 1 else "do"
-        text += f" {listed(close)} {verb} not differ significantly from some others{test}."
+        end = "." if clear else f" ({test})."
+        text += f" For the task of {listed(close)}, other groups may be the best{end}"
     if untested:
-        text += f" No test is possible for {listed(untested)}."
+        text += f" Nothing is tested for the task of {listed(untested)}."
     return text
 
 

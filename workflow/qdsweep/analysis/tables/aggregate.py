@@ -107,7 +107,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
     write_sheet(sweep_dir, sheet, table)
     score_scales = score_scales_of(summary, names.names)
     write_factors(sweep_dir, plan, summary, score_scales, names)
-    write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)
+    write_comparisons(sweep_dir, plan, summary, score_scales, names)
     write_over_tasks(
         sweep_dir, scores_by_task(plan, summary, score_scales), names.called, plan.rank
     )

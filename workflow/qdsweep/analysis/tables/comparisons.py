@@ -5,8 +5,8 @@ only.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,22 +26,23 @@ from qdsweep.analysis.sheet import (
 from qdsweep.analysis.statistics import (
     ALPHA,
     ENOUGH_SEEDS,
-    MIN_SEEDS,
     SEEDS_RULE,
+    Differences,
     Scores,
-    difference_of_means,
     holm,
     least_mann_whitney,
     mann_whitney,
     mean_of,
+    paired,
     probability_of_improvement,
+    summaries_of,
     welch,
 )
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import brief_names, group_labels, label_columns
-from qdsweep.text import p_value, significant, with_interval
+from qdsweep.text import p_value, plural, significant, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +54,8 @@ HEADINGS = (
     "Lower mean",
     "Seeds",
     "Difference [95 %]",
-    "P(higher > lower) [95 %]",
-    "p (Welch)",
+    "A [95 %]",
+    "p (Bonferroni)",
     "p (Holm)",
     "p (Mann-Whitney)",
 )
@@ -62,7 +63,10 @@ _DATA = (
     "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
     "difference", "difference_se", "difference_low", "difference_high",
     "improvement", "improvement_low", "improvement_high", "welch_p", "holm_p", "mann_whitney_p",
+    "bonferroni_p", "mann_whitney_holm_p",
 )  # fmt: skip
+# The key `tests` of the sweep file, unless runs of one seed are compared.
+WELCH = "welch"
 Records = list[dict[str, Any]]
 # More groups of a scale than these, and the table shows the best ones: all pairs are tested.
 SHOWN_GROUPS = 12
@@ -82,10 +86,12 @@ class Runs:
     Attributes:
         ids: The runs, each once.
         scores: ``(n,)`` their results, one per seed.
+        seeds: ``(n,)`` their seeds as text; none where no seed is swept.
     """
 
     ids: frozenset[str]
     scores: Scores
+    seeds: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -93,86 +99,133 @@ class Pairs:
     """The tests between the groups of one scale.
 
     Attributes:
-        groups: Those of at least `MIN_SEEDS` runs, the best mean first.
+        groups: Those of at least `ENOUGH_SEEDS` runs, the best mean first.
         first: ``(p,)`` position of each pair's group with the better mean.
         second: ``(p,)`` position of the other.
-        welch: ``(p,)`` p values of Welch's t test.
-        holm: ``(p,)`` the same, corrected for the p pairs.
+        differences: ``(p,)`` of their means.
+        holm: ``(p,)`` p values of the t tests, corrected for the p pairs.
+        ranks: ``(p,)`` p values of the Mann-Whitney U test; nan where runs are paired.
+        ranks_holm: ``(p,)`` the same, corrected.
+        count: The number of pairs that are corrected for.
     """
 
     groups: list[str]
     first: NDArray[np.intp]
     second: NDArray[np.intp]
-    welch: Scores
+    differences: Differences
     holm: Scores
+    ranks: Scores
+    ranks_holm: Scores
+    count: int
 
     def keep(self, wanted: NDArray[np.bool_]) -> "Pairs":
         """Returns those of its pairs that are wanted, ``(p,)``; they stay corrected for all."""
-        first, second = self.first[wanted], self.second[wanted]
-        return Pairs(self.groups, first, second, self.welch[wanted], self.holm[wanted])
-
-    def tied_with(self, best: str) -> set[str]:
-        """Returns the groups that do not differ significantly from the best one."""
-        if not self.groups or self.groups[0] != best:
-            return set()
-        open_ones = self.second[(self.first == 0) & (self.holm > ALPHA)]
-        return {self.groups[position] for position in open_ones}
+        return replace(
+            self,
+            first=self.first[wanted],
+            second=self.second[wanted],
+            differences=Differences(*(part[wanted] for part in self.differences)),
+            holm=self.holm[wanted],
+            ranks=self.ranks[wanted],
+            ranks_holm=self.ranks_holm[wanted],
+        )
 
 
 def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
     """Returns the results of each group that has any. A run that is listed twice counts once."""
     there = summary[np.isfinite(summary[metric].to_numpy(float))]
+
+    def seeds(runs: "pd.DataFrame") -> list[str]:
+        return list(runs["seed"].astype(str)) if "seed" in runs else []
+
     return {
-        str(group): Runs(frozenset(runs["id"]), runs[metric].to_numpy(float))
+        str(group): Runs(frozenset(runs["id"]), runs[metric].to_numpy(float), seeds(runs))
         for group, runs in there.drop_duplicates(["group", "id"]).groupby("group", sort=False)
     }
+
+
+def independent(ids: Sequence[frozenset[str]]) -> NDArray[np.bool_]:
+    """Returns which groups have no run in common, ``(k, k)``; none has with itself."""
+    alone = ~np.eye(len(ids), dtype=bool)
+    if len(frozenset().union(*ids)) < sum(map(len, ids)):
+        alone &= np.array([[own.isdisjoint(other) for other in ids] for own in ids])
+    return alone
+
+
+def paired_runs(first: Runs, second: Runs, sign: int = 1) -> Differences | None:
+    """Returns the paired test of runs of the same seeds; None with fewer than `ENOUGH_SEEDS`."""
+    own, others = (dict(zip(runs.seeds, runs.scores, strict=True)) for runs in (first, second))
+    common = [seed for seed in own if seed in others]
+    if len(common) < ENOUGH_SEEDS:
+        return None
+    return paired(*(sign * np.array([of[seed] for seed in common]) for of in (own, others)))
 
 
 def compare(
     groups: Mapping[str, Runs],
     sign: int = 1,
     chosen: Callable[[str, str], bool] = lambda first, second: True,
+    tests: str = WELCH,
 ) -> Pairs:
-    """Tests pairs of groups by Welch's t, corrected by Holm's method for all of them.
+    """Tests pairs of groups by t tests, corrected by Holm's method for all of them.
 
-    Groups of fewer than `MIN_SEEDS` runs are left out. So are pairs that have a run in common, at
-    different budgets, as their results are not independent.
+    Groups of fewer than `ENOUGH_SEEDS` runs are left out. So are pairs that have a run in common,
+    at different budgets, as their results are not independent.
 
     Args:
         groups: Their results.
         sign: -1 where the smaller mean is the better one.
         chosen: Whether two groups are to be compared.
+        tests: The key of the sweep file.
     """
-    tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
+    tested = [name for name, runs in groups.items() if len(runs.scores) >= ENOUGH_SEEDS]
     tested.sort(key=lambda name: -sign * mean_of(groups[name].scores))
     first, second = np.triu_indices(len(tested), k=1)
-    ids = [groups[name].ids for name in tested]
-    taken = [
-        ids[i].isdisjoint(ids[j]) and chosen(tested[i], tested[j])
-        for i, j in zip(first, second, strict=True)
-    ]
+    runs = [groups[name] for name in tested]
+    taken = independent([own.ids for own in runs])[first, second]
+    taken &= np.array(
+        [chosen(tested[i], tested[j]) for i, j in zip(first, second, strict=True)], bool
+    )
     first, second = first[taken], second[taken]
-    if not len(first):
-        return Pairs(tested, first, second, np.empty(0), np.empty(0))
-    p = welch([groups[name].scores for name in tested], first, second)
-    return Pairs(tested, first, second, p, holm(p))
+    if tests == WELCH:
+        summaries = summaries_of([own.scores for own in runs]).reshape(-1, 3)
+        differences = welch(summaries[first], summaries[second])
+        ranks = mann_whitney(*([runs[place].scores for place in side] for side in (first, second)))
+    else:
+        first, second, differences = _of_seeds(runs, first, second)
+        ranks = np.full(len(first), np.nan)
+    p = holm(differences.apart), ranks, holm(ranks)
+    return Pairs(tested, first, second, differences, *p, len(first))
+
+
+def _of_seeds(
+    runs: Sequence[Runs], first: NDArray[np.intp], second: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Differences]:
+    """Returns those of the pairs that have enough seeds in common, and their paired tests."""
+    each = [paired_runs(runs[i], runs[j]) for i, j in zip(first, second, strict=True)]
+    taken = np.array([one is not None for one in each], bool)
+    known = [one for one in each if one is not None]
+    parts = zip(*known, strict=True) if known else np.empty((len(Differences._fields), 0))
+    return first[taken], second[taken], Differences(*map(np.array, parts))
 
 
 def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records:
     """Returns a row of the CSV file, `DATA`, for each pair; `sign`: as `compare` has it."""
     records = []
-    tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
-    for i, j, welch_p, holm_p in zip(*tests, strict=True):
+    apart = pairs.differences.apart
+    for place, (i, j) in enumerate(zip(pairs.first, pairs.second, strict=True)):
         better, worse = (pairs.groups[position] for position in (i, j)[::sign])
         higher, lower = groups[better].scores, groups[worse].scores
         improvement = probability_of_improvement([higher], [lower])
-        difference, error = difference_of_means(higher, lower)
+        estimate = pairs.differences.estimate(place, ALPHA / pairs.count)
+        ends = (estimate.low, estimate.high) if sign > 0 else (-estimate.high, -estimate.low)
+        error = np.ldexp(pairs.differences.error[place], pairs.differences.exponent[place])
         values = (
             *(better, worse, len(higher), len(lower)),
-            *(mean_of(higher), mean_of(lower), difference.value, error),
-            *(difference.low, difference.high),
+            *(mean_of(higher), mean_of(lower), sign * estimate.value, float(error), *ends),
             *(improvement.value, improvement.low, improvement.high),
-            *(welch_p, holm_p, mann_whitney(higher, lower)),
+            *(apart[place], pairs.holm[place], pairs.ranks[place]),
+            *(min(pairs.count * apart[place], 1.0), pairs.ranks_holm[place]),
         )
         records.append(dict(zip(_DATA, values, strict=True)))
     return records
@@ -182,22 +235,20 @@ def pair_cells(record: dict[str, Any], called: Callable[[str], str]) -> list[Cel
     """Returns a row of the table, `HEADINGS`, for a record; `called`: group -> its label."""
     ends = ("_low", "", "_high")
     least, difference, most = (significant(record[f"difference{end}"]) for end in ends)
+    known = math.isfinite(record["difference_low"])
     low, value, high = (record[f"improvement{end}"] for end in ends)
-    # With fewer seeds the interval excludes too much, too often.
-    if min(record["n_higher"], record["n_lower"]) < ENOUGH_SEEDS:
-        low = high = math.nan
     means, error = (record["mean_higher"], record["mean_lower"]), record["difference_se"]
     equal = math.isclose(*means, rel_tol=_ROUNDING, abs_tol=_ROUNDING * error)
-    rank_p = record["mann_whitney_p"]
-    rank_text = "too few seeds" if _is_open(record) else p_value(rank_p)
+    p_values = (record[name] for name in ("bonferroni_p", "holm_p", "mann_whitney_holm_p"))
     return [
         text_cell(called(record["higher"])),
         text_cell(called(record["lower"]) + (" (equal)" if equal else "")),
         number_cell(_counts(record), record["n_higher"]),
-        number_cell(f"{difference} [{least}, {most}]", record["difference"]),
+        number_cell(
+            f"{difference} [{least}, {most}]" if known else difference, record["difference"]
+        ),
         number_cell(with_interval(value, low, high, decimals=2), value),
-        *(number_cell(p_value(record[name]), record[name]) for name in ("welch_p", "holm_p")),
-        number_cell(rank_text, rank_p),
+        *(number_cell(p_value(p), p) for p in p_values),
     ]
 
 
@@ -206,23 +257,30 @@ def _counts(record: dict[str, Any]) -> str:
     return ", ".join(map(str, counts if counts[0] != counts[1] else counts[:1]))
 
 
-def _is_open(record: dict[str, Any]) -> bool:
-    return least_mann_whitney(record["n_higher"], record["n_lower"]) > ALPHA
+def limits_text(records: Records, most: int) -> str:
+    """Returns what the numbers of runs and pairs cannot show; nothing where all can be shown.
 
-
-def few_text(records: Records) -> str:
-    """Returns the consequences of too few seeds for these pairs; nothing where all have enough."""
-    if all(min(r["n_higher"], r["n_lower"]) >= ENOUGH_SEEDS for r in records):
-        return ""
-    text = f" {SEEDS_RULE} With fewer, P(higher > lower) has no interval."
-    if any(_is_open(record) for record in records):
-        text += " Welch's t-test then relies on normal scores, which cannot be checked."
+    `most`: the largest number of pairs that is corrected for.
+    """
+    text = ""
+    runs = [(record["n_higher"], record["n_lower"]) for record in records]
+    least = most * min(least_mann_whitney(*counts) for counts in runs)
+    if least > ALPHA:
+        text += (
+            f" With so few runs for {plural(most, 'pair')}, p (Mann-Whitney) is at least"
+            f" {p_value(min(least, 1.0))}."
+        )
+    if any(math.isnan(record["difference_low"]) for record in records):
+        text += (
+            " No interval: all runs of a group are equal, and the order of so few runs is no"
+            " evidence."
+        )
     return text
 
 
 def write_comparisons(
     sweep_dir: Path,
-    rank: Metric,
+    plan: Plan,
     summary: "pd.DataFrame",
     score_scales: Mapping[str, list[str]],
     called: Called,
@@ -230,13 +288,13 @@ def write_comparisons(
     """Writes `tables/comparisons`: the tests between the groups of each scale."""
     import pandas as pd
 
-    sheet, records = comparisons(rank, summary, score_scales, called)
+    sheet, records = comparisons(plan, summary, score_scales, called)
     data = pd.DataFrame(records, columns=["scale", "metric", *_DATA])
     write_sheet(SweepDir(sweep_dir).tables, sheet, data)
 
 
 def comparisons(
-    rank: Metric,
+    plan: Plan,
     summary: "pd.DataFrame",
     score_scales: Mapping[str, list[str]],
     called: Called,
@@ -244,21 +302,22 @@ def comparisons(
     """Returns the tests between the groups of each scale, for a reader and as data."""
     records: Records = []
     rows: list[list[Cell]] = []
-    left_out = False
-    scales = tasks(rank, summary, score_scales)
+    left_out, most = False, 0
+    scales = tasks(plan.rank, summary, score_scales)
     compared = {metric for _, _, metric, _ in scales}
     for scale, task, metric, groups in scales:
-        pairs = compare(groups, metric.sign)
+        pairs = compare(groups, metric.sign, tests=plan.tests)
+        most = max(most, pairs.count)
         shown = pairs.keep(np.maximum(pairs.first, pairs.second) < SHOWN_GROUPS)
         listed = pair_records(groups, shown, metric.sign)
         start = [text_cell(called.scale(task))] if task else []
         rows += [[*start, *pair_cells(record, called.label)] for record in listed]
         records += [{"scale": scale, "metric": metric.column, **record} for record in listed]
-        left_out = left_out or len(shown.holm) < len(pairs.holm)
+        left_out = left_out or len(shown.holm) < pairs.count
     heads = ["Task"] if len(score_scales) > 1 else []
     note = NOTHING_TESTED
     if rows:
-        note = _pairs_note(rank, compared, left_out) + few_text(records)
+        note = _pairs_note(plan, compared, left_out) + limits_text(records, most)
     columns = [*heads, *HEADINGS]
     title = "Differences between groups"
     return Sheet("comparisons", title, note, columns, len(heads) + 2, rows), records
@@ -282,32 +341,35 @@ def tasks(
     return scales
 
 
-def tests_text(rank: Metric, family: str, compared: Collection[Metric]) -> str:
+def tests_text(plan: Plan, family: str, compared: Collection[Metric]) -> str:
     """Returns a text on the tests of pairs.
 
     Args:
-        rank: The metric that groups are ranked by.
+        plan: The sweep.
         family: The pairs that are corrected for.
         compared: The metrics that scales are compared in.
     """
+    rank, paired = plan.rank, plan.tests != WELCH
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
     mixed = any(metric is not rank for metric in compared)
+    test = "Student's t-test of the differences of runs of one seed" if paired else "Welch's t-test"
+    ranks = "" if paired else " Mann-Whitney: the U test, corrected by Holm's method."
     return (
-        f"Difference: of the mean {rank.phrase}{without if mixed else ''}, with its 95 % interval"
-        " by Welch's t-test, not corrected. p: two-sided Welch's t-test, the same corrected by"
-        f" Holm's method for {family}, and the Mann-Whitney U test, not corrected."
-        " P(higher > lower): probability that a run of the first group is"
-        f" {'worse' if rank.smaller else 'better'} than one of the second, with its 95 % interval."
-        " The unit of replication is the seed."
+        f"Difference: of the mean {rank.phrase}{without if mixed else ''}, with simultaneous 95 %"
+        f" intervals by {test}. They exclude 0 where p (Bonferroni) is at most 0.05. p: two-sided,"
+        f" corrected for {family} by Bonferroni's and by Holm's method.{ranks}"
+        " A: Vargha and Delaney's measure, the probability that a run of the first group is"
+        f" {'worse' if rank.smaller else 'better'} than one of the second, with its pointwise 95 %"
+        " interval. The unit of replication is the seed."
     )
 
 
-def _pairs_note(rank: Metric, compared: Collection[Metric], left_out: bool) -> str:
+def _pairs_note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
     family = "all pairs of the domain, archive and offset"
-    text = f"Every pair of groups with comparable QD scores. {tests_text(rank, family, compared)}"
+    text = f"Every pair of groups with comparable QD scores. {tests_text(plan, family, compared)}"
     if left_out:
         text += (
-            f" Shown: the {SHOWN_GROUPS} groups with the {rank.extreme} means. The correction"
+            f" Shown: the {SHOWN_GROUPS} groups with the {plan.rank.extreme} means. The correction"
             " counts all pairs."
         )
     return text
@@ -346,12 +408,13 @@ def write_factors(
 
     records: Records = []
     rows: list[list[Cell]] = []
-    left_out = False
+    left_out, most = False, 0
     scales = tasks(plan.rank, summary, score_scales)
     for scale, task, metric, groups in scales:
         start = [text_cell(called.scale(task))] if task else []
         for factor in factors_of(plan, list(groups)):
-            pairs = compare(groups, metric.sign, factor.alone)
+            pairs = compare(groups, metric.sign, factor.alone, plan.tests)
+            most = max(most, pairs.count)
             order = [factor.within[pairs.groups[position]] for position in pairs.first]
             shown = _shown(order, groups, factor, metric.sign)
             listed = pair_records(groups, pairs.keep(np.isin(order, shown)), metric.sign)
@@ -371,7 +434,7 @@ def write_factors(
         return
     heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
     compared = {metric for _, _, metric, _ in scales}
-    note = _note(plan, compared, left_out) + few_text(records)
+    note = _note(plan, compared, left_out) + limits_text(records, most)
     sheet = Sheet(_NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
     data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *_DATA])
     write_sheet(folder, sheet, data)
@@ -412,7 +475,7 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
 def _note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
     text = (
         "Pairs of groups that differ in one swept parameter only."
-        f" {tests_text(plan.rank, 'all such pairs of the parameter', compared)}"
+        f" {tests_text(plan, 'all such pairs of the parameter', compared)}"
     )
     if left_out:
         text += (

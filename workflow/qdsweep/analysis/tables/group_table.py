@@ -14,12 +14,15 @@ from qdsweep.analysis.selection import (
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
+    MEAN_TEXT,
     MIN_SEEDS,
     SEEDS_RULE,
+    half_width,
     interquartile_mean,
     mean_error_count,
 )
-from qdsweep.analysis.tables.comparisons import compare, runs_of
+from qdsweep.analysis.tables.comparisons import WELCH, runs_of
+from qdsweep.analysis.tables.possible_best import possible_best
 from qdsweep.metrics import BY_NAME, OTHER_CODE, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
@@ -31,9 +34,11 @@ if TYPE_CHECKING:
 
 MEAN_QD_SCORE = BY_NAME["qd_auc"]
 
-TIED = "†"
+# The groups that may be the best.
+MARK = "†"
 # Budgets of comparable groups may differ by this share without a warning.
 _ALIKE = 0.02
+BUDGET_UNITS = {"evaluations": "evaluations", "steps": "environment steps"}
 # The share of a budget from which on a first batch is mentioned.
 _LARGE = 0.05
 ScoreScales = Mapping[str, list[str]]
@@ -132,13 +137,13 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> Sheet:
-    """Returns the table for a reader: mean ± standard error, the best of each scale in bold.
+    """Returns the table for a reader: means with intervals, the best of each scale in bold.
 
     `plan`, `summary` and `table` have the report's names of groups, as `Called` gives them.
     """
     score_scales = score_scales_of(summary, table["group"])
     every = shown_metrics(plan.metrics)
-    best, tied = best_and_tied(plan.rank, plan.metrics, summary, table, score_scales)
+    best, possible = best_and_possible(plan, summary, table, score_scales)
     counts = table[[f"{metric.column}_n" for metric in every]].max(axis=1)
     columns = {
         name: Column(heading_of(plan, name), cells, True)
@@ -151,7 +156,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         if metric is MEAN_QD_SCORE and metric is not plan.rank and cells_of_row.notna().all():
             heading = f"{heading} / cells"
             values = per_cell(table, [metric.column], cells_of_row)
-        columns[metric.name] = Column(heading, _metric_cells(values, metric, best, tied))
+        columns[metric.name] = Column(heading, _metric_cells(values, metric, best, possible))
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank))
     chosen = plan.tables.columns or default_columns(plan, table, counts)
     # A stable sort: columns of text come first.
@@ -159,8 +164,8 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     partial = bool((summary["status"] == "partial").any())
     iqm = plan.rank if "iqm" in chosen else None
     marked = {metric.column for metric in every if metric.name in chosen}
-    is_best, is_tied = (any(metric in marked for metric, _ in of) for of in (best, tied))
-    note = _note(partial, is_best, is_tied, counts)
+    is_best, is_tested = (any(metric in marked for metric, _ in of) for of in (best, possible))
+    note = _note(plan, partial, is_best, is_tested, counts)
     note += column_notes(chosen, columns, iqm, counts)
     note += _own_note(plan.own, table, counts, summary)
     if plan.imported_groups:
@@ -191,12 +196,14 @@ def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
     return cells
 
 
-def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Places) -> list[Cell]:
+def _metric_cells(
+    table: "pd.DataFrame", metric: Metric, best: Places, possible: Places
+) -> list[Cell]:
     cells = []
     means = table[f"{metric.column}_mean"]
     for group, text, mean in zip(table["group"], format_metric(table, metric), means, strict=True):
         place = (metric.column, group)
-        mark = TIED if place in tied else ""
+        mark = MARK if place in possible else ""
         cells.append(number_cell(text + mark, mean, bold=place in best))
     return cells
 
@@ -240,25 +247,32 @@ def other_code(metric: Metric, summary: "pd.DataFrame") -> "pd.DataFrame":
     return summary[named.map(lambda names: metric.name in names)].drop_duplicates(["group", "id"])
 
 
-def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> str:
-    """Returns a warning where the budgets of comparable groups differ by more than 2 %.
+def budget_ranges(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> dict[str, str]:
+    """Returns the range of budgets in each scale whose budgets differ by more than 2 %.
 
     They are compared in evaluations, or in environment steps where all budgets are in these.
     """
     used = table.set_index("group")[f"{plan.counted}_mean"]
-    differ: dict[str, list[str]] = {}
+    ranges = {}
     for scale, groups in score_scales.items():
         low, high = used.loc[groups].min(), used.loc[groups].max()
         if high > (1 + _ALIKE) * low:
-            text = f"from {number(low)} to {number(high)}"
-            differ.setdefault(text, []).append(scale.partition(";")[0])
+            ranges[scale] = f"from {number(low)} to {number(high)}"
+    return ranges
+
+
+def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> str:
+    """Returns a warning where `budget_ranges` finds any."""
+    differ: dict[str, list[str]] = {}
+    for scale, text in budget_ranges(plan, table, score_scales).items():
+        differ.setdefault(text, []).append(scale.partition(";")[0])
     if not differ:
         return ""
     unit, remedy = (
-        ("environment steps", "A run ends with the first iteration that reaches its budget.")
+        (BUDGET_UNITS["steps"], "A run ends with the first iteration that reaches its budget.")
         if plan.counted == "steps"
         else (
-            "evaluations",
+            BUDGET_UNITS["evaluations"],
             "Give the budget in evaluations instead of iterations, and check the sizes of batches"
             " and of first batches.",
         )
@@ -323,31 +337,36 @@ def first_policies(curves: "pd.DataFrame") -> str:
     )
 
 
-def best_and_tied(
-    rank: Metric,
-    metrics: Iterable[Metric],
-    summary: "pd.DataFrame",
-    table: "pd.DataFrame",
-    score_scales: ScoreScales,
+def best_and_possible(
+    plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame", score_scales: ScoreScales
 ) -> tuple[Places, Places]:
-    """Returns the places of the best means of each scale, and of means tied with them.
+    """Returns the places of the best means of each scale, and of the groups that may be the best.
 
     Best: the highest mean of the ranking metric and of each main one, or the lowest where smaller
     is better. Means that are shown as the same number are equally good: all of them are marked, or
     none where all groups have that number. A mean of fewer than `MIN_SEEDS` seeds is never marked.
-    An archive without cells has the QD score instead of the one per cell. Tied: not significantly
-    different at 5 % (Welch's t-test, Holm's correction within the scale).
+    An archive without cells has the QD score instead of the one per cell. Which groups may be the
+    best holds for all scales of a metric together.
     """
     best: Places = set()
-    tied: Places = set()
+    possible: Places = set()
     means, summary = table.set_index("group"), in_percent(summary)
-    main = [metric for metric in metrics if metric.main]
-    for groups in score_scales.values():
-        if len(groups) < 2:
-            continue
-        compared = (compared_metric(metric, summary, groups) for metric in (rank, *main))
-        for metric in dict.fromkeys(compared):
+    main = (metric for metric in plan.metrics if metric.main)
+    scales = [groups for groups in score_scales.values() if len(groups) > 1]
+    known: Places = set()
+    for wanted in dict.fromkeys((plan.rank, *main)):
+        compared = [compared_metric(wanted, summary, groups) for groups in scales]
+        runs = {metric: runs_of(summary, metric.column) for metric in dict.fromkeys(compared)}
+        tasks = [
+            ({group: runs[metric][group] for group in groups if group in runs[metric]}, metric.sign)
+            for groups, metric in zip(scales, compared, strict=True)
+        ]
+        verdicts = possible_best(tasks, plan.tests)
+        for groups, metric, verdict in zip(scales, compared, verdicts, strict=True):
             column = metric.column
+            if (column, groups[0]) in known:  # it ranks in place of another one
+                continue
+            known.add((column, groups[0]))
             values = metric.sign * means.loc[groups, f"{column}_mean"].dropna()
             decimals = decimals_of(table, metric)
             texts = values.map(lambda value, decimals=decimals: number(value, decimals))
@@ -356,10 +375,8 @@ def best_and_tied(
             enough = means[f"{column}_n"] >= MIN_SEEDS
             highest = values.index[texts == texts[values.idxmax()]]
             best |= {(column, group) for group in highest if enough[group]}
-            runs = runs_of(summary, column)
-            pairs = compare({group: runs[group] for group in values.index}, metric.sign)
-            tied |= {(column, group) for group in pairs.tied_with(str(values.idxmax()))}
-    return best, tied - best
+            possible |= {(column, group) for group in verdict.marked}
+    return best, possible
 
 
 def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
@@ -367,8 +384,8 @@ def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
     means, errors = table[f"{metric.column}_mean"], table[f"{metric.column}_se"]
     if metric.whole and metric.cost:  # The budget: the same for every seed, or nearly.
         errors = errors.mask(errors == 0)
-    decimals = decimals_of(table, metric)
-    return [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
+    decimals, halves = decimals_of(table, metric), half_width(errors, table[f"{metric.column}_n"])
+    return [mean_and_error(m, half, decimals) for m, half in zip(means, halves, strict=True)]
 
 
 def decimals_of(table: "pd.DataFrame", metric: Metric) -> int:
@@ -389,8 +406,10 @@ def _iqm_cells(table: "pd.DataFrame", rank: Metric) -> list[Cell]:
     ]
 
 
-def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
-    text = "One seed" if counts.max() == 1 else "Mean ± standard error over seeds"
+def _note(plan: Plan, partial: bool, best: bool, tested: bool, counts: "pd.Series") -> str:
+    text = "One seed" if counts.max() == 1 else "Mean over seeds"
+    if counts.max() >= MIN_SEEDS:
+        text = f"{MEAN_TEXT[0].upper()}{MEAN_TEXT[1:]}, over seeds"
     text += (
         ". Unfinished runs have their current values."
         if partial
@@ -401,11 +420,12 @@ def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
             " Bold: highest mean among comparable groups (same domain, archive and QD-score"
             " offset)."
         )
-    if tied:
+    if tested:
+        test = "Welch's t-tests" if plan.tests == WELCH else "t-tests of runs of one seed"
         text += (
-            f" {TIED}: not significantly different from it (5 %, Welch's t-test with Holm's"
-            " correction for all pairs of these groups)."
+            f" {MARK}: the best of these groups is among the marked ones (95 % for each column,"
+            f" one-sided {test})."
         )
-    if best and (counts < MIN_SEEDS).any():
-        text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested. {SEEDS_RULE}"
+    if best and (counts < ENOUGH_SEEDS).any():
+        text += f" {SEEDS_RULE} Groups with fewer are not tested."
     return text

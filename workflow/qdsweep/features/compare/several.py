@@ -49,7 +49,7 @@ def compare_sweeps(results: Results, names: Sequence[str]) -> Compared:
     summary = summary_of(plan, read_runs(plan, sweep, results.runs))
     table, called = group_table(plan, summary), group_names(plan)
     dressed = called.dressed_plan(plan), called.dressed(summary), called.dressed(table)
-    tests, _ = comparisons(plan.rank, summary, score_scales_of(summary, called.names), called)
+    tests, _ = comparisons(plan, summary, score_scales_of(summary, called.names), called)
     return Compared(group_sheet(*dressed), tests, [*merged.notes, *sentence_apart(merged, summary)])
 
 
