@@ -88,7 +88,7 @@ def headline(data: SweepData) -> str:
 def _ranked(tables: SweepTables) -> dict[str, list[str]]:
     """Returns the scales of several groups that have the metric that ranks, with these groups."""
     scales = {
-        scale: [group for group in groups if tables.counts([group])[0]]
+        scale: [g for g in groups if tables.counts([g])[0] and g not in tables.plan.untested]
         for scale, groups in tables.score_scales.items()
     }
     return {scale: groups for scale, groups in scales.items() if len(groups) > 1}
@@ -124,7 +124,7 @@ def _tested(tables: SweepTables, scales: dict[str, list[str]], best: list[str]) 
     `best`: the group with the best mean of each of `scales`.
     """
     counts = tables.counts([group for groups in scales.values() for group in groups])
-    every = tasks(tables.rank, tables.summary, scales)
+    every = tasks(tables.plan, tables.summary, scales)
     verdicts = possible_best(
         [(runs, metric.sign) for _, _, metric, runs in every], tables.plan.tests
     )

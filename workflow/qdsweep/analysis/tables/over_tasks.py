@@ -52,7 +52,7 @@ def scores_by_task(
     names that differ within a task. Algorithms without results on some task are left out; there
     are none at all where there are fewer than two tasks.
     """
-    runs = runs_of(summary, task_score(plan.rank).column)
+    runs = runs_of(plan, summary, task_score(plan.rank).column)
     tasks = [[group for group in groups if group in runs] for groups in score_scales.values()]
     tasks = [groups for groups in tasks if groups]
     if len(tasks) < 2:
