@@ -166,8 +166,8 @@ def _write_improvement(
         rows.append([text_cell(called(first)), text_cell(called(second)), number_cell(text, value)])
     note = (
         "Probability that a run of X scores higher than a run of Y on the same task, mean over the"
-        " tasks (Vargha and Delaney's A; ties count half), with its 95 % interval over seeds, not"
-        " corrected for the number of pairs. X has the higher interquartile mean."
+        " tasks, with its pointwise 95 % interval over seeds. On one task it is Vargha and"
+        " Delaney's A. X has the higher interquartile mean."
     )
     if left_out:
         note += f" Shown: the {SHOWN_GROUPS} algorithms with the highest interquartile means."
