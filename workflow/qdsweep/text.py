@@ -161,7 +161,7 @@ def significant(value: float) -> str:
 
 
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
-    """Returns `mean ± standard error`, or only the mean where there is no error."""
+    """Returns `mean ± error`, or only the mean where there is no error."""
     if not math.isfinite(error):
         return number(mean, decimals)
     return f"{number(mean, decimals)} ± {number(error, decimals)}"

@@ -54,7 +54,8 @@ examples:
 There is one line per row of the sweep: the swept values, the state of the run, the used budget,
 evaluations and core time left, the action and its reason. The core time is known once a similar run
 has started. A search has one line per level. A line counts the runs of `confirm`: the largest that
-may be chosen, until the winners are known. The command computes and changes nothing.
+may be chosen, until the winners are known. Another line has the lead of a group that the seeds can
+show. The command computes and changes nothing.
 """
 
 
@@ -257,6 +258,7 @@ def add_plan_commands(add: Add) -> None:
 def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.config.files import find_config, find_preset
     from qdsweep.planning.outlook import first_batches
+    from qdsweep.planning.power import power_lines
     from qdsweep.planning.request import Given
     from qdsweep.planning.start import Start
 
@@ -270,7 +272,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(*outlook, sep="\n")
         return 0
     print(*_table(start.forecast()), sep="\n")
-    for line in (*first_batches(start.runs), *outlook):
+    power = power_lines(start.settings, start.sweep)
+    for line in (*first_batches(start.runs), *power, *outlook):
         print(paragraph(line))
     return 0
 

@@ -1,5 +1,7 @@
 """Views of a sweep's parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,8 @@ from qdsweep.analysis.figures.combinations import axis_of, combinations
 from qdsweep.analysis.figures.figure import Omitted
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.figures.sweep_views import sweep_views
+from qdsweep.analysis.figures.sweep_views import one_slice, sweep_views
+from qdsweep.analysis.statistics import half_width
 from qdsweep.text import TIMES
 
 TITLES = {"map_elites": "MAP-Elites", "cma_me": "CMA-ME"}
@@ -100,18 +103,22 @@ def test_a_line_ends_at_its_score(combined, drawn):
     np.testing.assert_allclose([point[1] for point in segments[-1]], [*expected, 1.0])
 
 
-def test_slices_have_a_line_for_each_other_combination(combined, drawn):
+def test_slices_have_a_line_for_each_other_combination(made, combined, drawn):
     lines = drawn["slice_batch_size"].figure.axes[0].containers
     assert len(lines) == 4  # two algorithms, two steps
+    assert not any(np.ptp(line.lines[2][0].get_segments(), axis=1)[:, 1].any() for line in lines)
     row = combined.table[
         (combined.table["algorithm"] == "CMA-ME") & (combined.table["domain.step"] == "2")
     ].sort_values("batch_size", key=lambda texts: texts.astype(int))
+    more = replace(combined, table=combined.table.assign(n=4))  # two seeds have no interval
+    axis = next(axis for axis in more.axes if axis.name == "batch_size")
+    lines = one_slice(more, axis, "slice", "", data_of(made).marks).figure.axes[0].containers
     (line,) = (c for c in lines if c.get_label() == "CMA-ME, step 2")
     np.testing.assert_allclose(line.lines[0].get_xdata().astype(float), [4, 8])
     np.testing.assert_allclose(line.lines[0].get_ydata().astype(float), row["mean"])
     (bars,) = line.lines[2]
     lengths = [abs(end[1] - start[1]) / 2 for start, end in bars.get_segments()]
-    np.testing.assert_allclose(lengths, row["se"], rtol=1e-6)
+    np.testing.assert_allclose(lengths, half_width(row["se"], 4), rtol=1e-6)
     assert drawn["slice_domain.step"].figure.axes[0].get_xscale() == "log"
 
 

@@ -254,7 +254,7 @@ def performance_profiles(data: SweepData) -> list[Drawn]:
         f" al. 2021). Higher is better. Scores are {task_score(data.rank).text}."
     )
     if _band(profiles):
-        caption += " Bands: 95 % intervals over seeds, tasks being strata."
+        caption += " Bands: pointwise 95 % intervals over seeds (Clopper and Pearson 1934)."
     if len(shown) < len(every):
         caption += f" Shown: the {len(shown)} of {len(every)} with the largest area."
     profiles = profiles.assign(algorithm=profiles["algorithm"].map(labels))

@@ -15,6 +15,7 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.selection import SweepTables, domain_name, others_text
+from qdsweep.analysis.statistics import half_width
 from qdsweep.metrics import BY_NAME, RANK
 from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, plural
@@ -83,7 +84,8 @@ def common_archives(data: SweepData) -> list[Drawn]:
     caption = (
         "QD score per cell and coverage of all elites in a common grid archive, so that archives"
         " with different cells are comparable. For each measure it has the coarsest cells over the"
-        f" union of the ranges: {' '.join(notes)} Dots and bars: mean ± standard error over seeds."
+        f" union of the ranges: {' '.join(notes)} Dots and bars: mean and pointwise 95 % interval"
+        " over seeds."
         f"{others_text(sum(len(family.groups) for family in every[MAX_FAMILIES:]))}"
     )
     points = pd.concat(parts, ignore_index=True)
@@ -197,19 +199,20 @@ def _title(family: ArchiveFamily, geometry: Geometry) -> str:
 def _dots(
     ax: "Axes", tables: SweepTables, data: "pd.DataFrame", name: str, heading: str, factor: float
 ) -> None:
+    halves = half_width(data[f"{name}_se"], data["n"])
     for place, row in enumerate(data.to_dict("records")):
-        error = row[f"{name}_se"]
+        half = halves[place]
         ax.errorbar(
             row[f"{name}_mean"] * factor,
             place,
-            xerr=None if math.isnan(error) else error * factor,
+            xerr=None if math.isnan(half) else half * factor,
             marker="o",
             markersize=4.5,
             capsize=3,
             color=tables.marks[row["group"]].color,
         )
     ax.set_ylim(len(data) - 0.5, -0.5)
-    if (data[f"{name}_mean"] >= data[f"{name}_se"].fillna(0.0)).all():
+    if (data[f"{name}_mean"] >= np.nan_to_num(halves)).all():
         ax.set_xlim(0, None)
     ax.set_xlabel(heading)
     ax.grid(True, axis="x")

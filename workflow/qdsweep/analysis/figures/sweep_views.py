@@ -26,6 +26,7 @@ from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.legend import COLORMAP, COLORS, Marks
 from qdsweep.analysis.search_progress import next_levels
 from qdsweep.analysis.selection import others_text, short_names
+from qdsweep.analysis.statistics import half_width
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import apart, listed, plural, short
 
@@ -95,7 +96,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
         part = part.sort_values(axis.name)
         look = line_style(marks.along(part["group"].iloc[0], axis.name)) | bars
         look |= {"marker": look["marker"] or "o", "markevery": None}
-        errors = part["se"].fillna(0.0)
+        errors = np.nan_to_num(half_width(part["se"], part["n"]))
         drawn.append(ax.errorbar(part[axis.name], part["mean"], errors, label=label, **look))
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
@@ -113,7 +114,7 @@ def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: 
         several = f", one line for each {noun} of {listed(called)}" if others else ""
         caption = (
             f"Final {combined.score.phrase} over {axis.label}{several}. Points and bars: mean"
-            f" ± standard error over {seed_count(points['n'])}."
+            f" and pointwise 95 % interval over {seed_count(points['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."

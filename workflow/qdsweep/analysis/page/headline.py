@@ -142,12 +142,12 @@ def _tested(tables: SweepTables, scales: dict[str, list[str]], best: list[str]) 
     if ranges:
         unit = BUDGET_UNITS[tables.plan.counted]
         test += f"; budgets differ {listed(list(ranges), most=3)} {unit}"
-    if len(best) > 1:
-        text = _several(verdicts, best, test)
-    elif not verdicts[0].tested:
+    if not tested:
         text = " Nothing is tested."
-        if sum(n >= ENOUGH_SEEDS for n in counts) > 1:
+        if len(best) == 1 and sum(n >= ENOUGH_SEEDS for n in counts) > 1:
             text = " Nothing is tested, because the groups share runs."
+    elif len(best) > 1:
+        text = _several(verdicts, best, test)
     else:
         text = f" {_verdict(verdicts[0], best[0], 'lower' if tables.rank.smaller else 'higher')}"
         text += f" ({test})."

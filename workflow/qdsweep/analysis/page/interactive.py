@@ -14,6 +14,7 @@ from qdsweep.analysis.figures.search_figures import search_combinations, stopped
 from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search_progress import Searched
 from qdsweep.analysis.selection import SweepTables, others_text, short_names
+from qdsweep.analysis.statistics import half_width
 from qdsweep.ornaments import ornament
 from qdsweep.text import (
     common_decimals,
@@ -61,7 +62,8 @@ def hover_coordinates(
     traces = []
     for row, heights in zip(described.table.to_dict("records"), described.heights, strict=True):
         label, mean = about(row), row["mean"]
-        score = mean_and_error(mean, row["se"], common_decimals([mean], ()))
+        half = half_width(row["se"], row["n"])
+        score = mean_and_error(mean, half, common_decimals([mean], ()))
         score_text = f"{combined.score.heading} {score} (n = {number(row['n'])})"
         lines = "<br>".join([*map(for_plotly, label.lines), score_text])
         traces.append(

@@ -11,7 +11,8 @@ from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain_citations
 from qdsweep.analysis.page.search_section import how_searched
 from qdsweep.analysis.selection import SweepTables, largest_budgets, task_score
-from qdsweep.analysis.statistics import ENOUGH_SEEDS
+from qdsweep.analysis.statistics import ENOUGH_SEEDS, MEAN_TEXT
+from qdsweep.analysis.tables.comparisons import WELCH
 from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import read_part
 from qdsweep.config.experiment import BUDGETS
@@ -305,33 +306,39 @@ def _figures_of_merit(tables: SweepTables) -> str:
     lost = " (also of solutions that are no longer elites)" if tables.plan.best_ever else ""
     best = f"{tables.metric('obj_max').phrase}{lost}"
     return (
-        f"We report {score} and the {best}, as mean ± standard error over seeds. The seed"
-        " is the unit of replication."
+        f"We report {score} and the {best}, as {MEAN_TEXT} over seeds. The seed is the unit of"
+        " replication."
         + ("" if tables.rank is RANK else f" Groups are ranked by the {tables.rank.phrase}.")
     )
 
 
 def _statistics(tables: SweepTables, shown: set[str]) -> list[str]:
-    """Returns sentences on the statistics other than means and standard errors."""
+    """Returns sentences on the statistics other than means and their intervals."""
     agarwal, newcombe = cite(["agarwal2021deep"]), cite(["newcombe2006confidence"])
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])
     tukey, mann = cite(["tukey1963less"]), cite(["mann1947test"])
+    gupta, hsu = cite(["gupta1965some"]), cite(["hsu1984constrained"])
+    vargha, clopper = cite(["vargha2000critique"]), cite(["clopper1934use"])
     ped, fanova = cite(["watanabe2023pedanova"]), cite(["hutter2014efficient"])
-    # The tables give intervals of groups that have enough seeds, and of pairs of these.
-    enough = sum(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.series)))
-    interval = f" with Newcombe's 95 % interval{newcombe}" if enough > 1 else ""
+    enough = any(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.series)))
+    test, ranks = f"Welch's t-test{welch}", f" the Mann-Whitney U test{mann}, both"
+    if tables.plan.tests != WELCH:
+        test, ranks = "Student's t-test of the differences of runs of one seed", ""
     sentences = {
-        "comparisons": f"Groups were compared in pairs by Welch's t-test{welch} with Holm's"
-        f" correction{holm}, by the Mann-Whitney U test{mann} without a correction, and by the"
-        f" probability of improvement{agarwal}{interval}.",
+        "comparisons": f"A group may be the best{gupta}{hsu} unless another one is better by a"
+        f" one-sided {test}, at 5 % divided by the numbers of groups and tasks. Pairs of groups"
+        f" were compared by the two-sided test{' and' if ranks else ''}{ranks} with Holm's"
+        f" correction{holm}, and by Vargha and Delaney's A{vargha} with Newcombe's 95 %"
+        f" interval{newcombe}. Intervals of differences are simultaneous.",
         "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of"
-        f" {task_score(tables.rank).phrase}, the tasks being strata.",
+        f" {task_score(tables.rank).phrase}, the tasks being strata, and performance profiles with"
+        f" pointwise 95 % intervals of Clopper and Pearson{clopper}.",
         "importance": f"The importance of each swept parameter was computed by PED-ANOVA{ped} and"
         f" fANOVA{fanova} in Optuna{cite(['akiba2019optuna'])}, and compared with shuffled scores.",
     }
     intervals = (
-        f"Interquartile means{agarwal} have 95 % intervals by Student's t with a winsorised"
-        f" standard error{tukey}."
+        f"Interquartile means{agarwal} have pointwise 95 % intervals by Student's t with a"
+        f" winsorised standard error{tukey}."
     )
     known = enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any()
     further = [text for name, text in sentences.items() if name in shown]

@@ -272,13 +272,12 @@ def limits_text(records: Records, most: int) -> str:
     least = most * min(least_mann_whitney(*counts) for counts in runs)
     if least > ALPHA:
         text += (
-            f" With so few runs for {plural(most, 'pair')}, p (Mann-Whitney) is at least"
+            f" With few runs for {plural(most, 'pair')}, p (Mann-Whitney) is at least"
             f" {p_value(min(least, 1.0))}."
         )
     if any(math.isnan(record["difference_low"]) for record in records):
         text += (
-            " No interval: all runs of a group are equal, and the order of so few runs is no"
-            " evidence."
+            " No interval: all runs of a group are equal, and the order of few runs is no evidence."
         )
     return text
 

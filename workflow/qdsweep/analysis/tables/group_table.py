@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from qdsweep.analysis.columns import STATISTICS, column_names
 from qdsweep.analysis.selection import (
     cells_of,
@@ -99,6 +101,9 @@ def column_notes(
     if iqm:
         few = f" (for {ENOUGH_SEEDS} seeds or more)" if (counts < ENOUGH_SEEDS).any() else ""
         text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
+        known = [cell.text.endswith("]") for cell in columns["iqm"].cells]
+        if not all(known[place] for place in np.flatnonzero(counts >= ENOUGH_SEEDS)):
+            text += " It is unknown where the middle half of the runs are equal."
     if "qd_auc" in chosen:
         heading = columns["qd_auc"].heading
         text += f" {heading}: mean over the evaluations of the budget."

@@ -140,6 +140,8 @@ def _write_means(
         f"Scores are {score.text}: 1 is {score.best}. Mean: of the tasks' means. IQM:"
         " interquartile mean of all runs with its 95 % interval over seeds, tasks being strata."
     )
+    if fewest >= MIN_SEEDS and data["iqm_low"].isna().any():
+        note += " It is unknown where the middle half of the runs are equal."
     if any(row[-1].bold for row in rows):
         note += " Bold: the highest IQM."
     if fewest < ENOUGH_SEEDS:
@@ -164,7 +166,8 @@ def _write_improvement(
         rows.append([text_cell(called(first)), text_cell(called(second)), number_cell(text, value)])
     note = (
         "Probability that a run of X scores higher than a run of Y on the same task, mean over the"
-        " tasks, with its 95 % interval over seeds. X has the higher interquartile mean."
+        " tasks, with its pointwise 95 % interval over seeds. On one task it is Vargha and"
+        " Delaney's A. X has the higher interquartile mean."
     )
     if left_out:
         note += f" Shown: the {SHOWN_GROUPS} algorithms with the highest interquartile means."

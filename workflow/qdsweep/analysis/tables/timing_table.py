@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.statistics import MEAN_TEXT, half_width
 from qdsweep.analysis.timing import OWN, TIME_NAMES, busy_note, group_times, run_times
 from qdsweep.metrics import PHASES
 from qdsweep.records.paths import SweepDir
@@ -47,9 +50,10 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
     names = [name for name in TIME_NAMES if f"{name}_mean" in groups]
     for name in names:
         means = groups[f"{name}_mean"]
-        errors = groups["wall_se"] if name == "wall" else [math.nan] * len(means)
+        errors = groups["wall_se"] if name == "wall" else np.full(len(means), math.nan)
         decimals = min(common_decimals(means, errors), 3)
-        texts[name] = [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
+        halves = half_width(errors, groups["runs"])
+        texts[name] = [mean_and_error(m, h, decimals) for m, h in zip(means, halves, strict=True)]
     rows = [
         [
             text_cell(row["group"]),
@@ -63,8 +67,8 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
         name="timing",
         title="Seconds of each phase",
         note=(
-            "Mean seconds of a run, up to its budget. Wall time has its standard error. Wall time:"
-            " all iterations, the sum of ask, evaluate, tell"
+            f"Mean seconds of a run, up to its budget. Wall time ({MEAN_TEXT}): all iterations, the"
+            " sum of ask, evaluate, tell"
             f"{', reload files and own metrics' if OWN in names else ' and reload files'}."
             " Core-seconds: wall time times workers. Compilation: by numba, in the first iteration"
             " of a process that does not share the sweep's start-up. In runs of earlier releases it"
