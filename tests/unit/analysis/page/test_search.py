@@ -92,6 +92,15 @@ def test_a_winner_at_the_end_of_the_swept_values_is_named(source, best, end):
         names_all(text, f"sigma0 {best:g}", end)
 
 
+def test_where_evaluations_depend_on_their_seed_it_decided_by_luck(search):
+    data = data_of(search)
+    lucky = replace(data, plan=replace(data.plan, noise={"a scale": "yes"}))
+    vars(lucky)["search"] = search
+    first, *others = search_section(lucky).warnings
+    names_all(first, "decided by its own scores", "lucky")
+    assert others == search_section(data).warnings
+
+
 def test_without_a_search_nothing_is_reported():
     assert search_section(data_of(None, None)) is None
     assert how_searched(data_of(None, KEYS)) == ""

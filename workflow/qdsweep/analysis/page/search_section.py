@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.noise import LUCKY
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.search_progress import Searched, ancestors, level_text
@@ -57,8 +58,24 @@ def search_section(data: SweepData) -> SearchSection | None:
         return None
     return SearchSection(
         [plan_text(search, keys), winner_text(search), overestimation_text(data, search)],
-        [*_edges(search), *_early(keys), *rank_warnings(search), *_failed(search)],
+        [
+            *_lucky(data),
+            *_edges(search),
+            *_early(keys),
+            *rank_warnings(search),
+            *_failed(search),
+        ],
     )
+
+
+def _lucky(data: SweepData) -> list[str]:
+    """Returns a sentence where evaluations depend on their seed."""
+    if LUCKY not in data.plan.noise.values():
+        return []
+    return [
+        "Evaluations of this task depend on their seed. The search decided by its own scores, which"
+        " count lucky evaluations."
+    ]
 
 
 def plan_text(search: Searched, keys: Search) -> str:

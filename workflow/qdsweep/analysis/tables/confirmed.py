@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.legend import group_names
+from qdsweep.analysis.noise import is_lucky
 from qdsweep.analysis.search_progress import read_search
 from qdsweep.analysis.selection import SweepTables, compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -129,7 +130,8 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
                 | _statistics("unseen", metric, [run[metric.name] for run in unseen[group]])
             )
         runs = pd.DataFrame([{**run, "group": group} for group in chosen for run in unseen[group]])
-        tasks.append((runs_of(tables.plan, runs, metric.name) if chosen else {}, metric.sign))
+        sure = chosen and not is_lucky(tables.plan, scale, metric)
+        tasks.append((runs_of(tables.plan, runs, metric.name) if sure else {}, metric.sign))
     data = pd.DataFrame(records)
     data["difference"] = data["unseen_mean"] - data["sweep_mean"]
     data["difference_se"] = np.hypot(data["unseen_se"], data["sweep_se"])
@@ -185,7 +187,8 @@ def _result(tables: SweepTables, row: ConfirmingRow, runs_dir: Path) -> dict[str
         steps=row.get("steps"),
     )
     files = RunDir(runs_dir / row["id"])
-    (result,) = read_results(files, [asked], partial=False, metrics=tables.metrics)
+    again = tables.plan.reevaluate
+    (result,) = read_results(files, [asked], partial=False, metrics=tables.metrics, again=again)
     return {**{metric.name: math.nan for metric in tables.metrics}, **result.record}
 
 
