@@ -9,7 +9,6 @@ page and the picture are written. The text above the first table of the page is 
 import csv
 import math
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,13 @@ from qdsweep.analysis.figures.style import NOTE, save, style
 from qdsweep.analysis.legend import COLORS, Called, group_names
 from qdsweep.analysis.sheet import as_markdown, number_cell
 from qdsweep.cli import main
-from qdsweep.features.published.tables import compare_published, published_sheet
+from qdsweep.features.published.tables import (
+    compare_published,
+    counted,
+    published_sheet,
+    within_margin,
+)
+from qdsweep.features.published.verdicts import DIFFERS, EQUIVALENT
 from qdsweep.files import write_text
 from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.rows import plan_data
@@ -85,17 +90,23 @@ def read_part(name: str, rows: list[dict[str, str]]) -> Part:
 
 def as_page(parts: dict[str, Part]) -> list[str]:
     """The verdicts, a table of values for each sweep, and the digests."""
-    counts = Counter(verdict for part in parts.values() for verdict in part.values["verdict"])
+    values = pd.concat([part.values.assign(sweep=name) for name, part in parts.items()])
+    words = values.groupby(["sweep", "group"])["verdict"]
+    twice, same = words.size() == 2, words.nunique() == 1
     times = {
         row["id"]: float(row["seconds"])
         for part in parts.values()
         for rows in part.runs.values()
         for row in rows
     }
-    verdicts = ", ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
-    time = duration(sum(times.values()))
-    lines = ["", f"Verdicts of {counts.total()} values: {verdicts}."]
-    lines += [f"The {len(times)} runs took {time} of one core."]
+    lines = ["", f"Verdicts of {len(values)} values: {counted(values['verdict'])}."]
+    alike = words.first()[twice & same]
+    lines += [
+        f"{twice.sum()} groups have two values, QD score and coverage, which are one fact twice.",
+        f"In {len(alike)} of them both have the same verdict ({counted(alike)}).",
+        f"Equivalent, but significantly different within the margin: {within_margin(values)}.",
+        f"The {len(times)} runs took {duration(sum(times.values()))} of one core.",
+    ]
     for name, part in parts.items():
         lines += ["", f"## {SWEEPS[name]}", "", f"`config/sweeps/{name}.yaml`", "", table(part)]
     lines += ["## Digests", ""]
@@ -130,24 +141,17 @@ def table(part: Part) -> str:
     return f"{text}\n\n- {listed}"
 
 
-def limits(values: pd.DataFrame) -> pd.Series:
-    """Returns the largest difference that agrees, or the smallest that could have been seen."""
-    if "detectable" not in values:
-        return values["tolerance"]
-    return values["detectable"].fillna(values["tolerance"])
-
-
 def percent(value: float, row: dict[str, Any]) -> float:
     """Returns a difference in percent of the published value."""
     return 100 * value / abs(row["published"])
 
 
 EDGE = 15.0  # the picture's largest difference [%]
-MARKED = {"agrees": COLORS[0], "differs": COLORS[1]}
+MARKED = {EQUIVALENT: COLORS[0], DIFFERS: COLORS[1]}
 
 
 def draw(parts: dict[str, Part], stem: Path) -> None:
-    """A point for each value: its difference from the published one, and the limit as a bar."""
+    """A point for each value: its difference from the published one, with its 90 % interval."""
     heights = [part.values["group"].nunique() for part in parts.values()]
     with style():
         figure, panels = plt.subplots(
@@ -156,20 +160,21 @@ def draw(parts: dict[str, Part], stem: Path) -> None:
         figure.get_layout_engine().set(w_pad=0.15)
         for axes, (name, part) in zip(panels, parts.items(), strict=True):
             groups = list(dict.fromkeys(part.values["group"]))
-            bounds = limits(part.values).to_numpy(float)
-            for row, bound in zip(part.values.to_dict("records"), bounds, strict=True):
+            for row in part.values.to_dict("records"):
                 second = row["metric"] == "coverage"
                 y = groups.index(row["group"]) + (0.17 if second else -0.17)
-                width = min(percent(bound, row), EDGE)
-                axes.barh(y, 2 * width, left=-width, height=0.28, color="0.88")
-                x = percent(row["difference"], row)
+                width = 100 * row["margin"]
+                axes.barh(y, 2 * width, left=-width, height=0.34, color="0.9")
+                low, x, high = (percent(row[name], row) for name in ("low", "difference", "high"))
                 if math.isnan(x):
                     continue
+                color = MARKED.get(row["verdict"], "0.5")
+                axes.hlines(y, max(-EDGE, low), min(EDGE, high), color=color, linewidth=1)
                 axes.plot(
                     max(-EDGE, min(EDGE, x)),
                     y,
                     ("<" if x < 0 else ">") if abs(x) > EDGE else ("s" if second else "o"),
-                    color=MARKED.get(row["verdict"], "0.5"),
+                    color=color,
                     markersize=5,
                 )
             axes.axvline(0, color="0.5", linewidth=0.7)
@@ -178,9 +183,9 @@ def draw(parts: dict[str, Part], stem: Path) -> None:
             axes.set_yticks(range(len(groups)), labels, fontsize=7.5)
             axes.set_ylim(len(groups) - 0.4, -0.6)
         figure.supxlabel(
-            "Circles: QD score. Squares: coverage. Blue: agrees. Orange: differs. Grey: too few "
-            "seeds. Grey bars: differences that are tolerated or cannot be seen. Arrows: more than "
-            f"{EDGE:g} %. Rows without points: no results.",
+            "Circles: QD score. Squares: coverage. Lines: 90 % intervals. Grey bars: the margin. "
+            "Blue: equivalent. Orange: differs. Grey: undecided. Arrows, and lines that end at "
+            f"{EDGE:g} %: beyond. Rows without points: no results.",
             **NOTE,
         )
         save(figure, stem, (".png",))

@@ -23,7 +23,7 @@ GROUPS = {
     "sweep": "::: algorithm map_elites cma_me :::+ batch_size 16 8 ::: step 0.1 0.5 ::: seed 1 2",
 }
 TASK = {"type": "gymnasium", "env": "CartPole-v1", "objective_range": [0, 500]}
-VALUE = {"metric": "coverage", "mean": 0.5, "tolerance": 0.1, "source": "a paper"}
+VALUE = {"metric": "coverage", "mean": 0.5, "margin": 0.1, "source": "a paper"}
 _OK_RUN = ("qdsweep", "run", "ok.yaml", "--out", "out")
 _OK: dict[str, bytes | None] = {"ok.yaml": as_yaml(SMALL)}
 

@@ -263,9 +263,9 @@ def generated() -> Iterator[Case]:
         "where": {"algorithm": "map_elites"},
         "metric": "coverage",
         "mean": 0.5,
-        "tolerance": 0.1,
+        "margin": 0.1,
     }
-    value = {"mean": 0.5, "tolerance": 0.1, "source": "x"}
+    value = {"mean": 0.5, "margin": 0.1, "source": "x"}
     two = {"experiment": "lunar_lander", "sweep": "::: algorithm map_elites cma_me ::: seed 1 2"}
     asked = {"reevaluate": {}, "rollouts": {}, "confirm": {"top": 1, "seeds": [101, 110]}}
     drawn = {"experiment": "lp_sphere", "sweep": ":::~ sigma0 log 0.1 1 ::: seed 1 2"}

@@ -108,5 +108,5 @@ THREE = {"best": list(1 + NORMAL[0]), "near": list(0.999 + NORMAL[1]), "far": li
 
 def entry(where, **changes):
     """A published value."""
-    keys = {"metric": "coverage", "mean": 0.5, "tolerance": 0.1, "source": "a paper, table 1"}
+    keys = {"metric": "coverage", "mean": 0.5, "source": "a paper, table 1"}
     return Published(where=where, **(keys | changes))

@@ -46,14 +46,15 @@ def finished(tmp_path_factory) -> Path:
 
 def test_the_best_groups_are_run_again_on_the_unseen_seeds(finished):
     table = pd.read_csv(finished / "results/sweeps/mine/table.csv").set_index("group")
-    best = table["norm_qd_score_mean"].nlargest(2)
+    best = table["norm_delivered_qd_score_mean"].nlargest(2)
     rows = confirming(finished)
     assert list(dict.fromkeys(row["group"] for row in rows)) == list(best.index)
     assert [row["values"]["seed"] for row in rows] == [101, 102] * 2
     data = pd.read_csv(finished / "results/sweeps/mine/tables/confirmed.csv").set_index("group")
     for group, mean in best.items():
         runs = [run_of(finished, row) for row in rows if row["group"] == group]
-        unseen = [summary(run)["norm_qd_score"] for run in runs]
+        again = [read_json(run / f"{STEM}.json") for run in runs]
+        unseen = [about["delivered"]["norm_qd_score"] for about in again]
         assert data.loc[group, "sweep_mean"] == pytest.approx(mean)
         assert data.loc[group, "unseen_mean"] == pytest.approx(np.mean(unseen))
         assert data.loc[group, "unseen_n"] == 2
@@ -75,8 +76,6 @@ def test_the_corrected_scores_are_those_of_the_runs(finished):
         assert data.loc[group, "corrected_qd_score_mean"] == pytest.approx(np.mean(corrected))
         assert data.loc[group, "luck_percent_mean"] == pytest.approx(100 * np.mean(luck))
         assert data.loc[group, "luck_percent_mean"] > 0
-    for row in confirming(finished):
-        assert not list(finished.glob(f"results/runs/{row['id']}/reevaluated*"))
 
 
 def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):

@@ -23,9 +23,7 @@ ASKED = {
     "learning": {"experiment": {**TINY, "algorithm": "pga_me"}},
     "live": ["watch"],
     "published": {
-        "published": [
-            {"where": {}, "metric": "coverage", "mean": 1, "tolerance": 1, "source": "a paper"}
-        ]
+        "published": [{"where": {}, "metric": "coverage", "mean": 1, "source": "a paper"}]
     },
     "rl": {"experiment": {**TINY, "algorithm": "ppo"}},
     "rollouts": {"rollouts": {}},

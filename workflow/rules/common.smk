@@ -269,6 +269,15 @@ def options_of_tables(wildcards, threads):
     return f"--cores {threads} {PARTIAL}"
 
 
+def confirming_results(wildcards):
+    """The runs that confirm the sweep, and their elites evaluated again with `reevaluate`."""
+    summaries = confirming_summaries(wildcards)
+    if SETTINGS.reevaluate is None:
+        return summaries
+    name = f"{SETTINGS.reevaluate.stem}.json"
+    return summaries + [os.path.join(os.path.dirname(file), name) for file in summaries]
+
+
 def confirming_summaries(wildcards):
     """The runs that confirm the sweep, once its winners are known; none without `confirm`."""
     if SETTINGS.confirm is None or SETTINGS.partial or SETTINGS.shard:

@@ -9,7 +9,7 @@ INPUTS = {
     "search": markers(START.levels.values()),
     # No later stage lists the runs again, which would take long with 10,000 of them.
     "aggregate": summaries,
-    "confirmed": confirming_summaries,
+    "confirmed": confirming_results,
 }
 PARAMS = {
     "search": {"plan": digest(START.plan)},

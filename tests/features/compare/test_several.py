@@ -26,7 +26,7 @@ from qdsweep.sweep.runs import table_of_runs
 EXPERIMENT = {**TINY, "iterations": 3}
 SIGMA = {**EXPERIMENT, "sigma0": 0.7}
 HILLS = {**EXPERIMENT, "domain": {"preset": "lp_rastrigin", "solution_dim": 10}}
-SEEDS = "::: seed 1 2 3"
+SEEDS = "::: seed 1 2 3 4 6"
 ALL = "::: algorithm map_elites cma_me cma_mae"
 TWO = "::: algorithm cma_me cma_mae"
 SWEEPS = {
@@ -34,7 +34,7 @@ SWEEPS = {
     "first": (EXPERIMENT, f"::: algorithm map_elites cma_me {SEEDS}", "tiny"),
     "last": (EXPERIMENT, f"{TWO} {SEEDS}", "tiny"),
     "few": (EXPERIMENT, f"{ALL} ::: seed 1", "tiny"),
-    "more": (EXPERIMENT, f"{ALL} ::: seed 2 3", "tiny"),
+    "more": (EXPERIMENT, f"{ALL} ::: seed 2 3 4 6", "tiny"),
     "sigmas": (SIGMA, f"::: sigma0 0.2 0.5 0.7 {TWO} {SEEDS}", "tiny"),
     "small": (SIGMA, f"::: sigma0 0.2 0.5 {TWO} {SEEDS}", "tiny"),
     "large": (SIGMA, f"{TWO} {SEEDS}", "tiny"),
@@ -80,9 +80,9 @@ def groups(results, *names):
 @pytest.mark.parametrize(
     ("parts", "whole", "shared"),
     [
-        pytest.param(("first", "last"), "all", 3, id="algorithms, some shared"),
+        pytest.param(("first", "last"), "all", 5, id="algorithms, some shared"),
         pytest.param(("few", "more"), "all", 0, id="seeds"),
-        pytest.param(("few", "more", "first", "all"), "all", 9, id="four sweeps"),
+        pytest.param(("few", "more", "first", "all"), "all", 15, id="four sweeps"),
         pytest.param(("small", "large"), "sigmas", 0, id="a parameter of only one of them"),
         pytest.param(("small", "dotted"), "sigmas", 0, id="a parameter with another name"),
     ],
@@ -134,7 +134,7 @@ def test_equal_numbers_are_one_value_of_a_parameter(results):
 
 def test_one_experiment_adds_a_seed(results):
     plan = Plan.of(merge_sweeps(results, ["alone", "first"]).plan)
-    assert [row.values["seed"] for row in plan.groups["map_elites"]] == ["5", "1", "2", "3"]
+    assert [row.values["seed"] for row in plan.groups["map_elites"]] == [*"512346"]
     assert plan.groups.keys() == {"map_elites", "cma_me"}
 
 
@@ -159,9 +159,9 @@ def test_unfinished_runs_are_counted_and_left_out(results):
         plan["rows"][0]["iterations"] = 4
         results.run(plan["rows"][1]["id"]).summary.unlink()
     merged = merge_sweeps(results, ["first", "last"])
-    names_all(merged.notes[0], "first", "4 of 6")
-    assert [len(runs) for runs in merged.runs.values()] == [4, 6]
-    assert len(Plan.of(merged.plan).groups["map_elites"]) == 1
+    names_all(merged.notes[0], "first", "8 of 10")
+    assert [len(runs) for runs in merged.runs.values()] == [8, 10]
+    assert len(Plan.of(merged.plan).groups["map_elites"]) == 3
 
 
 def test_sweeps_that_do_not_compare_are_named(results):

@@ -157,7 +157,7 @@ def test_the_sweep_file_names_a_swept_key_by_any_of_its_names(in_own_folder, swe
         "tables": {"columns": [name, "qd_score"]},
         "published": [
             {"where": {name: 0.1, "batch_size": 8}, "metric": "coverage", "mean": 0.5}
-            | {"tolerance": 0.1, "source": "a paper"}
+            | {"margin": 0.1, "source": "a paper"}
         ],
     }
     write_yaml(in_own_folder / "a.yaml", data)

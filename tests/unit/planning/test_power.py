@@ -8,7 +8,7 @@ from refusals import refused
 from scipy import optimize, stats
 from support import TINY
 
-from qdsweep.analysis.tables.possible_best import beaten, level_of
+from qdsweep.analysis.tables.possible_best import beaten, one_sided_level
 from qdsweep.config.sweep import SweepFile
 from qdsweep.planning.checks import check_sweep
 from qdsweep.planning.power import POWER, least_lead, power_lines
@@ -37,7 +37,7 @@ def test_the_rule_finds_this_lead_as_often_as_it_is_stated():
         scores[:, 0] += least_lead(seeds, groups, 1)
         counts = np.full((4000, 2), seeds)
         summaries = np.stack([scores.mean(-1), scores.std(-1, ddof=1), counts], axis=-1)
-        found = beaten(summaries, level_of(groups, 1))[:, 1].mean()
+        found = beaten(summaries, one_sided_level(groups, 1))[:, 1].mean()
         assert POWER - 0.05 <= found <= POWER + 0.02  # Welch's degrees of freedom are fewer
 
 

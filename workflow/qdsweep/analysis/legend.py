@@ -257,7 +257,9 @@ class Called:
             )
             for row in plan.rows
         ]
-        return replace(plan, rows=sorted(rows, key=lambda row: place[row.group]))
+        untested = {self.label(group): reason for group, reason in plan.untested.items()}
+        rows.sort(key=lambda row: place[row.group])
+        return replace(plan, rows=rows, untested=untested)
 
 
 def group_names(plan: Plan) -> Called:

@@ -128,7 +128,7 @@ def noise_text(plan: Plan, summary: "pd.DataFrame") -> str:
             " less. "
         )
         if rank is RANK:
-            text += f"Groups are not ranked.{_remedy(summary)}"
+            text += f"Groups are not ranked.{_remedy(plan, summary)}"
         else:
             text += f"The {rank.phrase} counts such evaluations, so groups are not tested."
     if ONE_SEED in words:
@@ -144,7 +144,12 @@ def noise_text(plan: Plan, summary: "pd.DataFrame") -> str:
     return text
 
 
-def _remedy(summary: "pd.DataFrame") -> str:
+def _remedy(plan: Plan, summary: "pd.DataFrame") -> str:
+    if plan.levels:
+        return (
+            f" Put the best settings into a sweep of their own, with `reevaluate: {{times:"
+            f" {_TIMES}}}`."
+        )
     count = _TIMES * float(summary["num_elites"].sum())
     share = 100 * count / max(float(summary["evaluations"].sum()), 1.0)
     return (

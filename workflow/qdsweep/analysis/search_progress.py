@@ -21,7 +21,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import last_line
 from qdsweep.metrics import NORM_QD_SCORE, Metric
 from qdsweep.records.paths import Results, SweepDir
-from qdsweep.records.plan import Plan, PlannedRun
+from qdsweep.records.plan import Plan, PlannedRun, read_confirm
 from qdsweep.records.progress import (
     RAISED,
     Outdated,
@@ -476,7 +476,7 @@ def reevaluations(sweep: SweepDir, plan: Plan) -> Iterator[tuple[str, str]]:
     """Yields a line for each re-evaluation that has `failed`, and one for how many are `done`."""
     if plan.reevaluate is None:
         return
-    runs = [sweep.results.run(run.id) for run in plan.runs()]
+    runs = [sweep.results.run(run.id) for run in plan.runs(read_confirm(sweep))]
     stem = plan.reevaluate.stem
     missing = [run for run in runs if not run.corrected(stem).exists()]
     for run in missing:

@@ -54,8 +54,8 @@ examples:
 There is one line per row of the sweep: the swept values, the state of the run, the used budget,
 evaluations and core time left, the action and its reason. The core time is known once a similar run
 has started. A search has one line per level. A line counts the runs of `confirm`: the largest that
-may be chosen, until the winners are known. Another line has the lead of a group that so many seeds
-and groups can show. The command computes and changes nothing.
+may be chosen, until the winners are known. Another line has the lead of a group that the seeds can
+show. The command computes and changes nothing.
 """
 
 

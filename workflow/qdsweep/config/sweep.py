@@ -60,48 +60,55 @@ class Published(Model):
         description="the published metric: one that `rank` can name; coverage is a fraction"
     )
     mean: float = Field(description="the published mean")
-    tolerance: float | None = Field(
-        default=None,
+    margin: float = Field(
+        default=0.05,
         gt=0,
+        le=1,
         description=(
-            "maximum distance of the mean of your runs from it, in the metric's unit; null: a test "
-            "decides, from `spread` and `trials`"
+            "the largest difference that does not matter, as a fraction of the published mean"
         ),
     )
     spread: float | None = Field(
         default=None,
         ge=0,
-        description="the published standard deviation of a trial, in the metric's unit",
+        description=(
+            "the published standard deviation of a trial, in the metric's unit; null: that of your "
+            "runs is taken"
+        ),
     )
     trials: int | None = Field(
-        default=None, ge=2, le=1_000_000, description="number of trials of the published mean"
+        default=None,
+        ge=2,
+        le=1_000_000,
+        description="number of trials of the published mean; null: the number of your runs",
+    )
+    tolerance: float | None = Field(
+        default=None, description="ignored; sweep files of earlier versions have it"
     )
     source: str = Field(description="where the value was published: paper and table")
 
     @model_validator(mode="after")
-    def _check_rule(self) -> "Published":
-        given = [
-            name for name in ("tolerance", "spread", "trials") if getattr(self, name) is not None
-        ]
-        if given not in (["tolerance"], ["spread", "trials"]):
-            shown = " and ".join(given) or "neither"
-            raise ValueError(f"give either tolerance, or spread and trials; it has {shown}")
+    def _check_trials(self) -> "Published":
+        if self.spread is not None and self.trials is None:
+            raise ValueError("a spread needs trials, the number of trials of the published mean")
         return self
 
     @property
     def plain(self) -> dict[str, Any]:
-        """It as plain data, with only the keys of its rule."""
-        unused = {"spread", "trials"} if self.spread is None else {"tolerance"}
-        return self.model_dump(mode="json", exclude=unused)
+        """It as plain data, with only the keys that were given."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class Confirm(Model):
     """The winners of the sweep, computed again with held-out seeds."""
 
     top: int = Field(
-        default=3,
+        default=1,
         ge=1,
-        description="number of groups of each domain and archive, by the mean of `rank`",
+        description=(
+            "number of groups of each domain and archive, by the mean of `rank`; ten held-out "
+            "seeds suffice for one, and not for a choice among several"
+        ),
     )
     seeds: Annotated[tuple[int, int], AfterValidator(from_to)] = Field(
         description="the first and the last of the held-out seeds, such as [101, 110]"

@@ -123,6 +123,7 @@ class Plan:
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
         tests: The key of the sweep file.
+        untested: Group -> why no test, bold or claim has it.
         own: The user's metrics.
         slots: The values of each of `group_columns`, in the order of their colours; see
             `slots_of`.
@@ -153,6 +154,7 @@ class Plan:
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
     tests: str = "welch"
+    untested: Mapping[str, str] = field(default_factory=dict)
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
     tables: Tables = field(default_factory=Tables)
@@ -233,6 +235,7 @@ class Plan:
                 data.get("rank", RANK.name)
             ],
             tests=data.get("tests", "welch"),
+            untested=data.get("untested", {}),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),

@@ -92,26 +92,36 @@ def test_a_winner_at_the_end_of_the_swept_values_is_named(source, best, end):
         names_all(text, f"sigma0 {best:g}", end)
 
 
+def test_where_evaluations_depend_on_their_seed_it_decided_by_luck(search):
+    data = data_of(search)
+    lucky = replace(data, plan=replace(data.plan, noise={"a scale": "yes"}))
+    vars(lucky)["search"] = search
+    first, *others = search_section(lucky).warnings
+    names_all(first, "decided by its own scores", "lucky")
+    assert others == search_section(data).warnings
+
+
 def test_without_a_search_nothing_is_reported():
     assert search_section(data_of(None, None)) is None
     assert how_searched(data_of(None, KEYS)) == ""
 
 
-def test_the_overestimation_of_the_winner(search, tmp_path):
-    def luck() -> str:
+def test_the_winner_has_its_held_out_mean_and_the_difference_with_an_interval(search, tmp_path):
+    def text() -> str:
         return overestimation_text(data_of(search, folder=tmp_path), search)
 
-    names_all(luck(), "confirm", "seeds")
-    row = {"group": "a", "scale": "s", "sweep_mean": 40.0, "unseen_mean": 38.0, "unseen_se": 0.5}
+    names_all(text(), "confirm", "seeds")
+    own = {"group": "a", "scale": "s", "sweep_mean": 40.0, "sweep_se": 0.4, "sweep_n": 3}
+    row = {**own, "unseen_mean": 38.0, "unseen_se": 0.5, "unseen_n": 10}
+    better = {**row, "group": "b", "sweep_mean": 39.9, "unseen_mean": 45.0}
     (tmp_path / "tables").mkdir()
     path = tmp_path / "tables/confirmed.csv"
-    pd.DataFrame([row]).to_csv(path, index=False)
+    pd.DataFrame([row, better]).to_csv(path, index=False)
     confirming = {"id": "a", "values": {"seed": 101}, "like": "a", "group": "a"}
     (tmp_path / "confirm.json").write_text(json.dumps({"rows": [confirming]}))
-    names_all(luck(), "101", "38.00 ± 0.50", "40.00", "2.00", "5 %")
-    pd.DataFrame([{**row, "unseen_mean": 41.0}]).to_csv(path, index=False)
-    names_all(luck(), "41.00")
-    assert "%" not in luck()
+    names_all(text(), "101", "38.00 ± 1.13", "40.00", "2.00 [0.54, 3.46]")
+    pd.DataFrame([{**row, "sweep_n": 1, "sweep_se": math.nan}]).to_csv(path, index=False)
+    names_all(text(), "a difference of 2.00.")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def write_every_table(results: Path, figures: dict) -> Path:
     """All tables of a sweep with every key, which is confirmed by its own runs."""
     sweep = results / "sweeps" / "tasks"
     where = {"domain": "lp_sphere", "algorithm": "map_elites"}
-    value = {"metric": "coverage", "mean": 0.5, "tolerance": 0.1, "source": "a paper"}
+    value = {"metric": "coverage", "mean": 0.5, "margin": 0.1, "source": "a paper"}
     with changed_plan(sweep) as plan:
         plan |= {"figures": figures, "reevaluate": {"times": 2, "seed": 7}}
         plan |= {"published": [{"where": where, **value}]}
@@ -79,11 +79,11 @@ def test_a_group_has_one_name_and_one_order_in_every_table(results, snapshot):
 def test_the_page_says_what_held_and_what_else_was_computed(results, snapshot):
     sweep = write_every_table(results, {"labels": LABELS})
     data = data_of(sweep)
-    scores = pd.read_csv(sweep / "tables/confirmed.csv")["unseen_mean"]
+    (score, *_) = pd.read_csv(sweep / "tables/confirmed.csv")["unseen_mean"]
     first, (confirmed, summaries), (corrected, _) = (
         headline(data), confirmation(data), correction(data),
     )  # fmt: skip
-    names_all(first, f"{scores.max():.1f}")
+    names_all(first, f"{score:.2f}")
     assert without_decimals("\n".join([first, confirmed, corrected])) == snapshot
     assert len(summaries) == 4
     assert commands(data) == [
@@ -115,15 +115,6 @@ def test_corrected_scores_are_divided_alike_in_table_and_figure(results):
         figure = draw_scores(data, scores, data.plan.reevaluate).figure
     labels = {ax.get_xlabel() for ax in figure.findobj(Axes)} - {""}
     assert labels == {RANK.label} <= set(read_sheet(sweep / "tables/corrected.json").columns)
-
-
-def test_one_winner_has_no_rank(results):
-    sweep = write_every_table(results, {})
-    confirm = json.loads((sweep / "confirm.json").read_text())
-    (sweep / "confirm.json").write_text(json.dumps({"rows": confirm["rows"][:2]}))
-    sheet = write_confirmed(sweep, results / "runs")
-    assert "Rank" not in sheet.columns and "Rank" not in sheet.note
-    assert [len(row) for row in sheet.rows] == [len(sheet.columns)]
 
 
 TITLES = {"map_elites": "MAP-Elites", "cma_me": "CMA-ME"}

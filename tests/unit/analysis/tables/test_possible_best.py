@@ -41,11 +41,11 @@ def out_of(scores, tasks=1):
     k, n = scores.shape[-2:]
     spread = np.where((scores == scores[..., :1]).all(-1), 0.0, scores.std(-1, ddof=1))
     summaries = np.stack([scores.mean(-1), spread, np.full(spread.shape, n)], axis=-1)
-    return beaten(summaries, possible_best.level_of(k, tasks))
+    return beaten(summaries, possible_best.one_sided_level(k, tasks))
 
 
 def remove_level(patch):
-    patch.setattr(possible_best, "level_of", lambda groups, tasks: ALPHA)
+    patch.setattr(possible_best, "one_sided_level", lambda groups, tasks: ALPHA)
 
 
 def remove_least(patch):

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.noise import noise_text, ranked, tested
 from qdsweep.analysis.selection import SweepTables, compared_metric, largest_budgets
-from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE
+from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE, half_width
 from qdsweep.analysis.tables.comparisons import WELCH, tasks
+from qdsweep.analysis.tables.confirmed import MARKED
 from qdsweep.analysis.tables.group_table import (
     BUDGET_UNITS,
     budget_ranges,
@@ -68,6 +69,9 @@ def headline(data: SweepData) -> str:
         text += f" {plural(len(others), 'run')} {_are(len(others))} imported."
     if done["obj_max"].isna().all():
         return f"{text} All archives are empty."
+    confirmed = _confirmed(data)
+    text += confirmed
+    the = "On the sweep's own seeds, the" if confirmed else "The"
     scales = _ranked(data)
     best = [data.best(groups, 1)[0] for groups in scales.values()]
     if 0 < len(best) <= _MAX_SCORE_SCALES:
@@ -76,18 +80,18 @@ def headline(data: SweepData) -> str:
         verb = "is that" if len(best) == 1 else "are those"
         means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
-        text += f" The {data.rank.extreme} {means} {verb} of {scores}."
+        text += f" {the} {data.rank.extreme} {means} {verb} of {scores}."
         sure = tested(plan, scales)
         if sure:
             best = [group for scale, group in zip(scales, best, strict=True) if scale in sure]
             text += _tested(data, sure, best)
-    return text + noise_text(plan, done) + _confirmed(data)
+    return text + noise_text(plan, done)
 
 
 def _ranked(tables: SweepTables) -> dict[str, list[str]]:
     """Returns the scales of several groups that have the metric that ranks, with these groups."""
     scales = {
-        scale: [group for group in groups if tables.counts([group])[0]]
+        scale: [g for g in groups if tables.counts([g])[0] and g not in tables.plan.untested]
         for scale, groups in ranked(tables.plan, tables.score_scales).items()
     }
     return {scale: groups for scale, groups in scales.items() if len(groups) > 1}
@@ -123,7 +127,7 @@ def _tested(tables: SweepTables, scales: dict[str, list[str]], best: list[str]) 
     `best`: the group with the best mean of each of `scales`.
     """
     counts = tables.counts([group for groups in scales.values() for group in groups])
-    every = tasks(tables.rank, tables.summary, scales)
+    every = tasks(tables.plan, tables.summary, scales)
     verdicts = possible_best(
         [(runs, metric.sign) for _, _, metric, runs in every], tables.plan.tests
     )
@@ -193,34 +197,47 @@ def _several(verdicts: list[PossibleBest], best: list[str], test: str) -> str:
 
 
 def _confirmed(data: SweepData) -> str:
-    """Returns a sentence on the winners on held-out seeds; empty if none was run again."""
+    """Returns sentences on the winners on held-out seeds; empty if none was run again."""
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return ""
-    confirmed = data.called.dressed(confirmed).dropna(subset=["unseen_mean"])
+    confirmed = data.called.dressed(confirmed).sort_index()  # the winner first
     score_scales = [rows for _, rows in confirmed.groupby("scale", sort=False)]
     if not 0 < len(score_scales) <= _MAX_SCORE_SCALES:
         return ""
     seeds = seeds_text(row["values"]["seed"] for row in data.confirming)
-    return f" On the held-out {seeds}, {'; '.join(_held(data, rows) for rows in score_scales)}."
+    held = "; ".join(_held(data, rows) for rows in score_scales)
+    return f" On the held-out {seeds}, {held}.{_among(score_scales)}"
 
 
 def _held(tables: SweepTables, rows: "pd.DataFrame") -> str:
-    """Returns how the winners of one scale did."""
-    metric = tables.metric(rows["metric"].iloc[0])
-    scores = (metric.sign * rows[f"{kind}_mean"] for kind in ("unseen", "sweep"))
-    best, chosen = (rows.loc[score.idxmax()] for score in scores)
-    decimals = common_decimals(rows["unseen_mean"], rows["unseen_se"])
-    unseen = mean_and_error(best["unseen_mean"], best["unseen_se"], decimals)
-    own = mean_and_error(best["sweep_mean"], best["sweep_se"], decimals_of(tables.table, metric))
+    """Returns the held-out mean of the winner of one scale, which is its first row."""
+    metric, winner = tables.metric(rows["metric"].iloc[0]), rows.iloc[0]
+    name, n = f"{winner['group']}, the best on the sweep's own seeds,", int(winner["unseen_n"])
+    if not n:
+        return f"{name} has no results"
+    decimals = common_decimals([winner["unseen_mean"]], [winner["unseen_se"]])
+    half = half_width(winner["unseen_se"], n)
+    mean = mean_and_error(winner["unseen_mean"], half, decimals)
+    own = number(winner["sweep_mean"], decimals_of(tables.table, metric))
     unit = " %" if metric.percent else ""
-    text = (
-        f"{best['group']} has a mean {metric.phrase} of {unseen}{unit}"
-        f" ({plural(int(best['unseen_n']), 'seed')}), compared with {own}{unit} on the seeds that"
-        " selected it"
+    interval = ", 95 % interval" if n >= MIN_SEEDS else ""
+    return (
+        f"{name} has a mean {metric.phrase} of {mean}{unit} ({plural(n, 'seed')}{interval}; {own}"
+        f"{unit} on the seeds that selected it)"
     )
-    if len(rows) == 1:
-        return text
-    if best["group"] == chosen["group"]:
-        return f"{text}, and is still the best of the {len(rows)} winners"
-    return f"{text}, and replaces {chosen['group']} as the best of the {len(rows)} winners"
+
+
+def _among(score_scales: list["pd.DataFrame"]) -> str:
+    """Returns sentences on which of several winners may be the best on the held-out seeds."""
+    text = ""
+    for rows in score_scales:
+        tested = rows[rows[MARKED].notna()] if MARKED in rows else rows[:0]
+        if len(tested) < 2:
+            continue
+        marked = list(tested.loc[tested[MARKED].eq(True), "group"])
+        if len(marked) == 1:
+            text += f" There, {marked[0]} is significantly better than the other winners."
+        else:
+            text += f" There, the best of the winners is among {_named(marked)}."
+    return text

@@ -129,8 +129,8 @@ def confirmation(data: SweepData) -> tuple[str, list[dict[str, Any]]]:
         which = f"The best groups of each task, {groups} in all, were"
     seeds = seeds_text(row["values"]["seed"] for row in rows)
     sentence = (
-        f"{which} run again with the held-out {seeds}, which removes the selection"
-        f" bias{cite(['cawley2010overfitting'])}."
+        f"{which} run again with the held-out {seeds}, which had no part in the"
+        f" choice{cite(['cawley2010overfitting'])}."
     )
     return sentence, read_summaries(data, dict.fromkeys(row["id"] for row in rows))
 

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.noise import LUCKY
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.search_progress import Searched, ancestors, level_text
+from qdsweep.analysis.statistics import half_width
+from qdsweep.analysis.tables.confirmed import overestimation
 from qdsweep.config.model import value_text
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.search.levels import search_cost, share_of_whole
@@ -18,6 +21,7 @@ from qdsweep.text import (
     number,
     plural,
     seeds_text,
+    with_interval,
 )
 
 _NAMED = 5  # settings that failed, one by one
@@ -54,8 +58,24 @@ def search_section(data: SweepData) -> SearchSection | None:
         return None
     return SearchSection(
         [plan_text(search, keys), winner_text(search), overestimation_text(data, search)],
-        [*_edges(search), *_early(keys), *rank_warnings(search), *_failed(search)],
+        [
+            *_lucky(data),
+            *_edges(search),
+            *_early(keys),
+            *rank_warnings(search),
+            *_failed(search),
+        ],
     )
+
+
+def _lucky(data: SweepData) -> list[str]:
+    """Returns a sentence where evaluations depend on their seed."""
+    if LUCKY not in data.plan.noise.values():
+        return []
+    return [
+        "Evaluations of this task depend on their seed. The search decided by its own scores, which"
+        " count lucky evaluations."
+    ]
 
 
 def plan_text(search: Searched, keys: Search) -> str:
@@ -115,7 +135,7 @@ def best_schedule_text(search: Searched) -> str:
 
 
 def overestimation_text(data: SweepData, search: Searched) -> str:
-    """Returns by how much the winner's score is too high, if that is known."""
+    """Returns the winner's score on held-out seeds and its difference, if that is known."""
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return (
@@ -123,23 +143,20 @@ def overestimation_text(data: SweepData, search: Searched) -> str:
             " is too high on average. To measure by how much, run it again with held-out seeds: add"
             " the key confirm, such as {top: 1, seeds: [101, 110]}, to the sweep file."
         )
-    confirmed = confirmed.dropna(subset=["unseen_mean"])
-    if confirmed.empty:
+    if confirmed.empty or not confirmed["unseen_n"].iloc[0]:
         return ""
-    row = confirmed.loc[(confirmed["sweep_mean"] * search.metric.sign).idxmax()]
+    row = confirmed.iloc[0]
     seeds = seeds_text(run["values"]["seed"] for run in data.confirming)
     decimals = common_decimals([row["unseen_mean"]], [row["unseen_se"]])
-    unseen = mean_and_error(row["unseen_mean"], row["unseen_se"], decimals)
-    own = number(row["sweep_mean"], search.decimals)
-    lost = search.metric.sign * (row["sweep_mean"] - row["unseen_mean"])
-    text = f"On the held-out {seeds} it has {unseen}, compared with {own} on the seeds that"
-    text += " selected it."
-    if lost <= 0:
-        return f"{text} Its score was not overestimated."
-    shown = number(lost, min(decimals, search.decimals))
-    share = f", {number(100 * lost / abs(row['sweep_mean']))} %" if row["sweep_mean"] else ""
-    doubt = ", within the standard error" if lost < row["unseen_se"] else ""
-    return f"{text} Its score was overestimated by {shown}{share}{doubt}."
+    half = half_width(row["unseen_se"], row["unseen_n"])
+    unseen = mean_and_error(row["unseen_mean"], half, decimals)
+    lost = overestimation(row)
+    shown = with_interval(lost.value, lost.low, lost.high, min(decimals, search.decimals))
+    return (
+        f"On the held-out {seeds} it has {unseen} (mean, 95 % interval). On the seeds that"
+        f" selected it, it has {number(row['sweep_mean'], search.decimals)}: a difference of"
+        f" {shown}."
+    )
 
 
 def how_searched(data: SweepData) -> str:

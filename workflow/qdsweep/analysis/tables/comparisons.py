@@ -75,6 +75,7 @@ NOTHING_TESTED = (
     f" (same domain, archive and offset). {SEEDS_RULE}"
 )
 _NAME = "factors"
+_NAMED = 5  # untested groups in a note
 # More pairs of a factor than these, and the table shows those within the best of the rest.
 SHOWN_PAIRS = SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
 
@@ -131,9 +132,13 @@ class Pairs:
         )
 
 
-def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
-    """Returns the results of each group that has any. A run that is listed twice counts once."""
+def runs_of(plan: Plan, summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
+    """Returns the results of each group that has any and may be tested.
+
+    A run that is listed twice counts once.
+    """
     there = summary[np.isfinite(summary[metric].to_numpy(float))]
+    there = there[~there["group"].isin(plan.untested)]
 
     def seeds(runs: "pd.DataFrame") -> list[str]:
         return list(runs["seed"].astype(str)) if "seed" in runs else []
@@ -267,13 +272,12 @@ def limits_text(records: Records, most: int) -> str:
     least = most * min(least_mann_whitney(*counts) for counts in runs)
     if least > ALPHA:
         text += (
-            f" With so few runs for {plural(most, 'pair')}, p (Mann-Whitney) is at least"
+            f" With few runs for {plural(most, 'pair')}, p (Mann-Whitney) is at least"
             f" {p_value(min(least, 1.0))}."
         )
     if any(math.isnan(record["difference_low"]) for record in records):
         text += (
-            " No interval: all runs of a group are equal, and the order of so few runs is no"
-            " evidence."
+            " No interval: all runs of a group are equal, and the order of few runs is no evidence."
         )
     return text
 
@@ -303,7 +307,7 @@ def comparisons(
     records: Records = []
     rows: list[list[Cell]] = []
     left_out, most = False, 0
-    scales = tasks(plan.rank, summary, score_scales)
+    scales = tasks(plan, summary, score_scales)
     compared = {metric for _, _, metric, _ in scales}
     for scale, task, metric, groups in scales:
         pairs = compare(groups, metric.sign, tests=plan.tests)
@@ -318,13 +322,14 @@ def comparisons(
     note = NOTHING_TESTED
     if rows:
         note = _pairs_note(plan, compared, left_out) + limits_text(records, most)
+    note += untested_text(plan, called.label)
     columns = [*heads, *HEADINGS]
     title = "Differences between groups"
     return Sheet("comparisons", title, note, columns, len(heads) + 2, rows), records
 
 
 def tasks(
-    rank: Metric, summary: "pd.DataFrame", score_scales: Mapping[str, list[str]]
+    plan: Plan, summary: "pd.DataFrame", score_scales: Mapping[str, list[str]]
 ) -> list[tuple[str, str, Metric, dict[str, Runs]]]:
     """Returns each scale, its short name, the metric it compares in, and its groups' results.
 
@@ -334,8 +339,8 @@ def tasks(
     names = short_names(list(score_scales)) if len(score_scales) > 1 else [""] * len(score_scales)
     scales = []
     for (scale, groups), name in zip(score_scales.items(), names, strict=True):
-        metric = compared_metric(rank, summary, groups)
-        of_metric = runs_of(summary, metric.column)
+        metric = compared_metric(plan.rank, summary, groups)
+        of_metric = runs_of(plan, summary, metric.column)
         there = {group: of_metric[group] for group in groups if group in of_metric}
         scales.append((scale, name, metric, there))
     return scales
@@ -362,6 +367,18 @@ def tests_text(plan: Plan, family: str, compared: Collection[Metric]) -> str:
         f" {'worse' if rank.smaller else 'better'} than one of the second, with its pointwise 95 %"
         " interval. The unit of replication is the seed."
     )
+
+
+def untested_text(plan: Plan, called: Callable[[str], str] = str) -> str:
+    """Returns a sentence for each reason why groups are not tested; `called`: group -> label."""
+    reasons: dict[str, list[str]] = {}
+    for group, reason in plan.untested.items():
+        reasons.setdefault(reason, []).append(called(group))
+    text = ""
+    for reason, groups in reasons.items():
+        named = [*groups[:_NAMED], *["..."] * (len(groups) > _NAMED)]
+        text += f" Not tested: {'; '.join(named)} ({reason})."
+    return text
 
 
 def _pairs_note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
@@ -409,7 +426,7 @@ def write_factors(
     records: Records = []
     rows: list[list[Cell]] = []
     left_out, most = False, 0
-    scales = tasks(plan.rank, summary, score_scales)
+    scales = tasks(plan, summary, score_scales)
     for scale, task, metric, groups in scales:
         start = [text_cell(called.scale(task))] if task else []
         for factor in factors_of(plan, list(groups)):
@@ -435,6 +452,7 @@ def write_factors(
     heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
     compared = {metric for _, _, metric, _ in scales}
     note = _note(plan, compared, left_out) + limits_text(records, most)
+    note += untested_text(plan, called.label)
     sheet = Sheet(_NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
     data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *_DATA])
     write_sheet(folder, sheet, data)

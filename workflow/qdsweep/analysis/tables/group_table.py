@@ -24,7 +24,7 @@ from qdsweep.analysis.statistics import (
     interquartile_mean,
     mean_error_count,
 )
-from qdsweep.analysis.tables.comparisons import WELCH, runs_of
+from qdsweep.analysis.tables.comparisons import WELCH, runs_of, untested_text
 from qdsweep.analysis.tables.possible_best import possible_best
 from qdsweep.metrics import BY_NAME, OTHER_CODE, RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
@@ -173,6 +173,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     marked = {metric.column for metric in every if metric.name in chosen}
     is_best, is_tested = (any(metric in marked for metric, _ in of) for of in (best, possible))
     note = _note(plan, partial, is_best, is_tested, counts)
+    note += untested_text(plan)
     note += column_notes(chosen, columns, iqm, counts)
     note += _own_note(plan.own, table, counts, summary)
     if plan.imported_groups:
@@ -361,13 +362,17 @@ def best_and_possible(
     possible: Places = set()
     means, summary = table.set_index("group"), in_percent(summary)
     main = (metric for metric in plan.metrics if metric.main)
-    several = {scale: groups for scale, groups in score_scales.items() if len(groups) > 1}
+    several = {
+        scale: [group for group in groups if group not in plan.untested]
+        for scale, groups in score_scales.items()
+    }
+    several = {scale: groups for scale, groups in several.items() if len(groups) > 1}
     known: Places = set()
     for wanted in dict.fromkeys((plan.rank, *main)):
         shown = ranked(plan, several, wanted)
         scales, sure = list(shown.values()), tested(plan, shown, wanted)
         compared = [compared_metric(wanted, summary, groups) for groups in scales]
-        runs = {metric: runs_of(summary, metric.column) for metric in dict.fromkeys(compared)}
+        runs = {metric: runs_of(plan, summary, metric.column) for metric in dict.fromkeys(compared)}
         tasks = [
             (
                 {group: runs[metric][group] for group in groups if group in runs[metric]}

@@ -52,7 +52,7 @@ def scores_by_task(
     names that differ within a task. Algorithms without results on some task are left out; there
     are none at all where there are fewer than two tasks.
     """
-    runs = runs_of(summary, task_score(plan.rank).column)
+    runs = runs_of(plan, summary, task_score(plan.rank).column)
     tasks = [[group for group in groups if group in runs] for groups in score_scales.values()]
     tasks = [groups for groups in tasks if groups]
     if len(tasks) < 2:
@@ -166,8 +166,8 @@ def _write_improvement(
         rows.append([text_cell(called(first)), text_cell(called(second)), number_cell(text, value)])
     note = (
         "Probability that a run of X scores higher than a run of Y on the same task, mean over the"
-        " tasks (Vargha and Delaney's A; ties count half), with its 95 % interval over seeds, not"
-        " corrected for the number of pairs. X has the higher interquartile mean."
+        " tasks, with its pointwise 95 % interval over seeds. On one task it is Vargha and"
+        " Delaney's A. X has the higher interquartile mean."
     )
     if left_out:
         note += f" Shown: the {SHOWN_GROUPS} algorithms with the highest interquartile means."

@@ -1,8 +1,7 @@
 """Which groups of a task may be the best one: the one rule of page and tables.
 
-It is Gupta's subset selection (1965, "On some multiple decision (selection and ranking) rules") and
-Hsu's comparison with the best (1984, "Constrained simultaneous confidence intervals for multiple
-comparisons with the best"), by one-sided t tests with unequal variances.
+It is Gupta's subset selection of 1965 ("On some multiple decision rules"), in the form of Hsu's
+comparisons with the best of 1984, by one-sided t tests with unequal variances.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -43,7 +42,7 @@ class PossibleBest(NamedTuple):
         return next(iter(self.marked)) if len(self.marked) == 1 else None
 
 
-def level_of(groups: int, tasks: int) -> float:
+def one_sided_level(groups: int, tasks: int) -> float:
     """Returns the level of each one-sided test of a group of a task."""
     return ALPHA / (groups * tasks)
 
@@ -94,7 +93,7 @@ def possible_best(
             verdicts.append(PossibleBest([], set(), []))
             continue
         runs = [groups[name] for name in names]
-        level = level_of(len(names), count)
+        level = one_sided_level(len(names), count)
         out = (_beaten_in_pairs if tests != WELCH else _beaten)(runs, sign, level, pairs)
         marked = {name for name, is_out in zip(names, out, strict=True) if not is_out}
         clumps = [name for name, own in zip(names, runs, strict=True) if is_in_clumps(own.scores)]

@@ -17,7 +17,8 @@ examples:
   qdsweep compare demo mine               tables and figures in results/comparisons/demo+mine
   qdsweep compare demo mine third
 Finished runs of the sweeps are compared like those of one sweep. A run of several sweeps counts
-once. Nothing is computed. Repeat the command after further runs are finished.
+once. Settings of a search are tested only on held-out seeds (confirm). Nothing is computed. Repeat
+the command after further runs are finished.
 """
 
 

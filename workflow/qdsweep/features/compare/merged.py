@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from hashlib import sha256
+from itertools import islice
 from operator import getitem
 from typing import Any, NamedTuple
 
@@ -21,14 +22,15 @@ from qdsweep.config.own_code import source_paths
 from qdsweep.config.source import file_hash
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
+from qdsweep.features.compare.tuning import TUNED, Tuning, tuning_of
 from qdsweep.files import read_json_if_whole
-from qdsweep.records.paths import Results, RunDir, is_imported
-from qdsweep.records.plan import Plan, PlannedRow, plan_of, read_plan_data
+from qdsweep.records.paths import Results, RunDir, SweepDir, is_imported
+from qdsweep.records.plan import Plan, PlannedRow, plan_of, read_confirm, read_plan_data
 from qdsweep.records.sources import code_of_run, form_in
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.looks import encoding, values_of
-from qdsweep.text import plural
+from qdsweep.text import listed, plural
 
 
 class Merged(NamedTuple):
@@ -55,6 +57,7 @@ class _Group:
         experiment: The experiment of its first run; None where it cannot be read.
         settings: Equal for groups of two sweeps that are one group.
         rows: Its rows, as in plan.json.
+        untested: Why it is not tested; empty where it is.
     """
 
     sweeps: list[str]
@@ -62,6 +65,7 @@ class _Group:
     experiment: Experiment | None
     settings: tuple[Any, ...]
     rows: list[dict[str, Any]]
+    untested: str = ""
 
     def value(self, name: str) -> Any:
         """Returns the value of a swept parameter: of the sweep, or else of the experiment.
@@ -107,6 +111,9 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
     parameter, too, and then the name of the sweep. Ranks, labels and colours are those of the
     first sweep, as far as it has some.
 
+    Runs by which a search chose among settings are left out where a group has others, such as
+    those of `confirm`. Else the group is not tested.
+
     Args:
         results: The folder results/.
         names: The sweeps.
@@ -122,6 +129,7 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
     metrics: dict[str, Any] = {}
     columns: dict[Path, str] = {}
     groups: list[_Group] = []
+    chosen: dict[str, Tuning] = {}
     for name in names:
         data = read_plan_data(results.sweep(name))
         plan = plan_of(data, results.sweep(name))
@@ -141,6 +149,9 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
                     "sweeps before it, so they cannot be compared"
                 )
         plans.append(plan)
+        if tuning := tuning_of(plan, data):
+            chosen[name] = tuning
+            runs[name] |= _add_held_out(own, results.sweep(name))
         _rename(own, columns)
         _add(own, groups)
     counts = Counter(run for of_sweep in runs.values() for run in of_sweep)
@@ -148,7 +159,53 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
         notes.append(f"Shared by several sweeps, and counted once: {plural(shared, 'run')}.")
     if len({plan.rank for plan in plans}) > 1:
         notes.append(f"Groups are ranked by the {plans[0].rank.phrase}, as in {names[0]}.")
+    notes += _leave_out(groups, runs, chosen)
     return Merged(_plan(plans, groups) | {"metrics": list(metrics.values())}, runs, notes)
+
+
+def _add_held_out(groups: list[_Group], sweep: SweepDir) -> set[str]:
+    """Adds the finished runs that confirm groups of a sweep, and returns their ids."""
+    group_of = {row["id"]: group for group in groups for row in group.rows}
+    added = set()
+    for row in read_confirm(sweep):
+        budget = row.get("iterations"), row.get("evaluations")
+        asked = PlannedRow({}, row["id"], *budget, "", {}, steps=row.get("steps"))
+        if row["like"] in group_of and is_finished(sweep.results, asked):
+            like = next(r for r in group_of[row["like"]].rows if r["id"] == row["like"])
+            values = {**like["values"], "seed": row["values"]["seed"]}
+            group_of[row["like"]].rows.append({**like, "id": row["id"], "values": values})
+            added.add(row["id"])
+    return added
+
+
+def _leave_out(
+    groups: list[_Group], runs: dict[str, set[str]], chosen: dict[str, Tuning]
+) -> list[str]:
+    """Leaves out the runs by which searches chose, and returns sentences on that.
+
+    Args:
+        groups: All groups.
+        runs: Name of each sweep -> its runs.
+        chosen: Name of each sweep with a search -> what that cost.
+    """
+    if not chosen:
+        return []
+    seen = set().union(*(tuning.runs for tuning in chosen.values()))
+    left_out = set()
+    for group in groups:
+        fresh = [row for row in group.rows if row["id"] not in seen]
+        if not fresh:
+            group.untested = TUNED
+            continue
+        left_out |= {row["id"] for row in group.rows} - {row["id"] for row in fresh}
+        group.rows = fresh
+    for name in runs:
+        runs[name] -= left_out
+    costs = [f"{chosen[name].text if name in chosen else 0} ({name})" for name in runs]
+    notes = [f"Tuning budget: {listed(costs)}."]
+    if left_out:
+        notes.append(f"Left out, as a search chose by them: {plural(len(left_out), 'run')}.")
+    return notes
 
 
 def _groups_of(plan: Plan, rows: Sequence[dict[str, Any]], results: Results) -> Iterator[_Group]:
@@ -219,7 +276,7 @@ def _rename(groups: list[_Group], columns: dict[Path, str]) -> None:
         columns.setdefault(path, other.get(name, name))
     for group in groups:
         for row in group.rows:
-            row["values"] = {other.get(name, name): row["values"][name] for name in own}
+            row["values"] = {other.get(name, name): value for name, value in row["values"].items()}
             if group.experiment is not None:
                 row["values"].setdefault("seed", group.experiment.seed)
 
@@ -270,6 +327,12 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
                 row["values"][name] = value
                 if name == OF_SWEEPS and "imported" in row:
                     row["imported"] = f"sweep {value}, {row['imported']}"
+    labels = (row.group for row in Plan.of(data).rows)
+    firsts = [next(islice(labels, len(group.rows) - 1, None)) for group in groups]
+    if untested := {
+        label: group.untested for label, group in zip(firsts, groups, strict=True) if group.untested
+    }:
+        data["untested"] = untested
     if any(plan.best_ever for plan in plans):
         data["best_ever"] = True
     figures = _figures(plans, Plan.of(data))

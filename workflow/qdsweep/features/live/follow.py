@@ -316,8 +316,7 @@ class Follow:
         others = [run for run in plan.runs(confirming) if run.id not in asked]
         for run in (*(run for run, _ in asked.values()), *others):
             folder = self.results.run(run.id)
-            # Those that confirm it are not evaluated again.
-            corrected = folder.corrected(stem) if stem and not run.confirms else None
+            corrected = folder.corrected(stem) if stem else None
             known = before.get(run.id)
             if known is None or (known.run, known.corrected) != (run, corrected):
                 known = Followed(folder, run, corrected, self._metric, outdated)

@@ -1,12 +1,4 @@
-"""The comparison with published results: does a group's mean agree with the published one?
-
-Each published value has one of two rules, which the sweep file fixes before any run:
-
-- `tolerance`: the mean agrees if the difference is at most the tolerance.
-- `spread` and `trials`: the mean agrees if Welch's test finds no significant difference, with p
-  values that Holm's method corrects for the number of such values in the sweep file (family-wise
-  level 5 %). A difference of at most `MARGIN` of the published mean agrees, too.
-"""
+"""The table of published values: does a group's mean equal the published one, within a margin?"""
 
 import math
 from pathlib import Path
@@ -17,45 +9,30 @@ import numpy as np
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.statistics import (
-    ALPHA,
-    MIN_SEEDS,
-    holm,
-    mean_error_count,
-    welch_half_width,
-    welch_of_summaries,
-)
+from qdsweep.analysis.statistics import ALPHA, MIN_SEEDS, deviation_of, mean_error_count
+from qdsweep.config.sweep import MOST_SEEDS
+from qdsweep.features.published.verdicts import DIFFERS, EQUIVALENT, UNDECIDED, judge
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.sweep.groups import Groups
-from qdsweep.text import mean_and_error, number, p_value
+from qdsweep.text import mean_and_error, number, p_value, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NAME = "published"
 
-MARGIN = 0.005
-"""Equivalence margin [fraction of the published mean].
-
-Half a percent is less than a typical run differs from the next one: the median standard deviation
-of a trial in pyribs' sphere table is 0.64 % of the QD score and 0.77 % of the coverage. A reader of
-such a table calls two means within it the same. Some algorithms have a standard deviation of
-0.0005 %, where a test finds differences without any meaning.
-"""
-_TESTED = ["spread", "trials", "p", "detectable"]
-
 _RULE = (
-    "A mean agrees with the published one if the difference is at most the tolerance of the sweep"
-    " file."
+    "This sweep: mean ± standard error over the seeds of finished runs. Published: mean ± standard"
+    " deviation of a trial. Difference: in per cent of the published mean, with Welch's 90 %"
+    " interval. Equivalent: that interval is within ± the margin (TOST, Lakens 2017). Differs: not"
+    f" equivalent, and p ≤ {ALPHA:.2g} (t test, Holm's correction for the {{}} values of the file)"
+    ". Undecided: neither. Deciding seeds: how many would decide it, up to"
+    f" {MOST_SEEDS:,}, if means and deviations stayed."
 )
-_TEST_RULE = (
-    "Published: mean ± standard deviation of a trial. A mean agrees with the published one if"
-    f" Welch's test, corrected by Holm's method, has p ≥ {ALPHA:.2g}, or if the difference is at"
-    f" most {100 * MARGIN:g} % of the published mean. Detectable: half the width of the confidence"
-    " interval of the difference, corrected for the number of tests, but at least that margin."
-)
+_OURS = " A mean without a published deviation has that of this sweep's runs{}."
+_OWN_COUNT = ", and without trials their number"
 
 
 def write_tables(sweep_dir: Path) -> None:
@@ -85,11 +62,14 @@ def compare_published(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
 
     groups = Groups(plan.columns, [row.typed for row in plan.computed], plan.experiment)
     finished = summary[summary["status"] == "finished"].drop_duplicates(["group", "id"])
-    rows = []
+    rows, ours, theirs = [], [], []
     for number_, entry in enumerate(plan.published, start=1):
         group = groups.choose(number_, entry.where)
-        values = finished.loc[finished["group"] == group, entry.metric].to_numpy(float)
+        values = finished.loc[finished["group"] == group, entry.metric].dropna().to_numpy(float)
         mean, error, n = mean_error_count(values)
+        spread = float(deviation_of(values)) if n >= MIN_SEEDS else math.nan
+        ours.append([mean, spread, n])
+        theirs.append([entry.mean, entry.spread, entry.trials or max(n, 1)])
         rows.append(
             {
                 "group": group,
@@ -100,94 +80,41 @@ def compare_published(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
                 "published": entry.mean,
                 "spread": entry.spread,
                 "trials": entry.trials,
-                "tolerance": entry.tolerance,
+                "margin": entry.margin,
                 "difference": mean - entry.mean,
-                "p": math.nan,
-                "detectable": math.nan,
-                "verdict": verdict(mean - entry.mean, entry.tolerance or math.nan),
                 "source": entry.source,
             }
         )
-    table = pd.DataFrame(rows)
-    if table["spread"].isna().all():
-        return table.drop(columns=_TESTED)
-    table = table.astype({"spread": float, "trials": "Int64", "tolerance": float})
-    _test(table)
-    return table
-
-
-def _test(table: "pd.DataFrame") -> None:
-    """Completes the rows of values with a spread.
-
-    The detectable difference is half the width of the confidence interval of the difference, at
-    the level that Holm's method begins with, 5 % divided by the number of tests; at least the
-    margin. Values that have no results yet count as tests.
-    """
-    rows = table[table["spread"].notna()]
-    n, se, trials = (rows[name].to_numpy(float) for name in ("n", "se", "trials"))
-    published, spread = rows["published"].to_numpy(), rows["spread"].to_numpy()
-    ours = np.array([rows["mean"], se * np.sqrt(n), n])
-    p = welch_of_summaries(ours.T, np.array([published, spread, trials]).T)
-    enough, margin = n >= MIN_SEEDS, MARGIN * np.abs(published)
-    corrected = np.where(enough, holm(np.where(enough, p, 1.0)), math.nan)
-    halves = [
-        welch_half_width(np.square(errors), counts, ALPHA / len(rows))
-        for errors, counts in zip(
-            np.array([se, spread / np.sqrt(trials)]).T, np.array([n, trials]).T, strict=True
-        )
-    ]
-    table.loc[rows.index, "p"] = corrected
-    table.loc[rows.index, "detectable"] = np.where(enough, np.maximum(halves, margin), math.nan)
-    table.loc[rows.index, "verdict"] = [
-        verdict(*row) for row in zip(rows["difference"], margin, corrected, strict=True)
-    ]
-
-
-def verdict(difference: float, limit: float, p: float = 0.0) -> str:
-    """Returns the conclusion: agrees, differs, too few seeds or no results.
-
-    Args:
-        difference: Our mean minus the published one; nan without results.
-        limit: The tolerance, or the equivalence margin.
-        p: The corrected p value; nan with too few seeds, 0 where nothing is tested.
-    """
-    if math.isnan(difference):
-        return "no results"
-    if math.isnan(p):
-        return "too few seeds"
-    # A difference of 0.1 is within a tolerance of 0.1, whatever rounding does to both.
-    return "agrees" if p >= ALPHA or abs(difference) <= limit * (1 + 1e-9) else "differs"
+    table = pd.DataFrame(rows).astype({"spread": float, "trials": float})
+    margins = (table["margin"] * table["published"].abs()).to_numpy()
+    verdicts = judge(np.array(ours), np.array(theirs, float), margins)
+    return table.assign(
+        low=table["difference"] - verdicts.half,
+        high=table["difference"] + verdicts.half,
+        p=verdicts.p,
+        deciding_seeds=verdicts.seeds,
+        verdict=verdicts.words,
+    )
 
 
 def published_sheet(plan: Plan, table: "pd.DataFrame") -> Sheet:
-    """Returns the result of `compare` for a reader, a row for each published value."""
+    """Returns the result of `compare_published` for a reader, a row for each published value."""
     metrics = {metric.name: metric for metric in plan.metrics}
     table = group_names(plan).dressed(table)
     sources = list(dict.fromkeys(table["source"]))
     listed = " ".join(f"[{i}] {source}." for i, source in enumerate(sources, start=1))
-    verdicts = table["verdict"].value_counts()
-    given = [name for name in ("published", "spread", "tolerance") if name in table]
     decimals = {
-        name: max(_decimals(metrics[name].factor * rows[given].to_numpy()))
+        name: max(_decimals(metrics[name].factor * rows[["published", "spread"]].to_numpy()))
         for name, rows in table.groupby("metric")
     }
-    counts = ", ".join(f"{word}: {n}" for word, n in verdicts.items())
-    tested = "spread" in table
-    columns = ["This sweep", "Seeds", "Published", "Tolerance", "Difference"]
-    rule = _RULE
-    if tested:
-        columns = ["This sweep", "Seeds", "Published", "Trials", "Difference", "p", "Detectable"]
-        rule = _TEST_RULE
-        if table["tolerance"].notna().any():
-            rule += f" Rows without trials: {_RULE[0].lower()}{_RULE[1:]}"
     return Sheet(
         name=_NAME,
         title="Published values",
-        note=(
-            f"{counts[0].upper()}{counts[1:]}. This sweep: mean ± standard error over the seeds of"
-            f" finished runs. {rule} Sources: {listed}"
-        ),
-        columns=["Group", "Metric", "Verdict", "Source", *columns],
+        note=f"{_counts(table)} {_RULE.format(len(table))}{_notes(plan, table)} Sources: {listed}",
+        columns=[
+            *("Group", "Metric", "Verdict", "Source", "This sweep", "Seeds", "Published", "Trials"),
+            *("Difference (%)", "Margin (%)", "p", "Deciding seeds"),
+        ],
         text=4,
         rows=[
             _row(row, metrics[row["metric"]], sources, decimals[row["metric"]])
@@ -196,32 +123,56 @@ def published_sheet(plan: Plan, table: "pd.DataFrame") -> Sheet:
     )
 
 
+def counted(verdicts: "pd.Series") -> str:
+    """Returns the number of each verdict."""
+    counts = {EQUIVALENT: 0, UNDECIDED: 0, DIFFERS: 0} | verdicts.value_counts().to_dict()
+    return ", ".join(f"{word}: {n}" for word, n in counts.items())
+
+
+def _counts(table: "pd.DataFrame") -> str:
+    """Returns sentences with the number of each verdict."""
+    text = counted(table["verdict"])
+    within = within_margin(table)
+    more = f" Equivalent, but significantly different within the margin: {within}."
+    return f"{text[0].upper()}{text[1:]}.{more if within else ''}"
+
+
+def within_margin(table: "pd.DataFrame") -> int:
+    """Returns how many equivalent means differ significantly."""
+    return int((table["verdict"].eq(EQUIVALENT) & (table["p"] <= ALPHA)).sum())
+
+
+def _notes(plan: Plan, table: "pd.DataFrame") -> str:
+    """Returns sentences on entries that do not give all numbers, or give an old key."""
+    text = ""
+    if (ours := table["spread"].isna()).any():
+        text = _OURS.format(_OWN_COUNT if table.loc[ours, "trials"].isna().any() else "")
+    if any(entry.tolerance is not None for entry in plan.published):
+        text += " The key tolerance of the file is ignored: margin replaces it."
+    return text
+
+
 def _row(row: dict[str, Any], metric: Metric, sources: list[str], decimals: int) -> list[Cell]:
-    mean, error, published, tolerance, difference = (
-        metric.factor * row[name] for name in ("mean", "se", "published", "tolerance", "difference")
+    mean, error, published, spread = (
+        metric.factor * row[name] for name in ("mean", "se", "published", "spread")
     )
-    sign = "+" if difference > 0 else ""
-    shown = number_cell(sign + number(difference, decimals), difference)
-    cells = [
+    scale = 100 / abs(row["published"]) if row["published"] else math.nan
+    difference, low, high = (scale * row[name] for name in ("difference", "low", "high"))
+    seeds = row["deciding_seeds"]
+    none = row["verdict"] == UNDECIDED and math.isnan(seeds)
+    return [
         text_cell(row["group"]),
         text_cell(metric.heading),
         text_cell(row["verdict"]),
         text_cell(f"[{sources.index(row['source']) + 1}]"),
         number_cell(mean_and_error(mean, error, decimals), mean),
         number_cell(str(row["n"]), row["n"]),
-    ]
-    if "spread" not in row:
-        tolerated = number_cell(number(tolerance, decimals), tolerance)
-        return [*cells, number_cell(number(published, decimals), published), tolerated, shown]
-    trials = math.nan if math.isnan(row["spread"]) else float(row["trials"])
-    limit = metric.factor * row["detectable"] if math.isnan(tolerance) else tolerance
-    return [
-        *cells,
-        number_cell(mean_and_error(published, metric.factor * row["spread"], decimals), published),
-        number_cell(number(trials), trials),
-        shown,
+        number_cell(mean_and_error(published, spread, decimals), published),
+        number_cell(number(row["trials"]), row["trials"]),
+        number_cell(with_interval(difference, low, high, 1), difference),
+        number_cell(f"{100 * row['margin']:g}", row["margin"]),
         number_cell(p_value(row["p"]), row["p"]),
-        number_cell(number(limit, decimals), limit),
+        number_cell("none" if none else number(seeds), seeds),
     ]
 
 
