@@ -122,7 +122,8 @@ class Plan:
         confirm: None: not to be done.
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
-        tests: The key of the sweep file.
+        tests: The key of the sweep file, as the next one.
+        compare_at: None: each run at its own budget.
         own: The user's metrics.
         slots: The values of each of `group_columns`, in the order of their colours; see
             `slots_of`.
@@ -151,6 +152,7 @@ class Plan:
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
     tests: str = "welch"
+    compare_at: str | None = None
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
     tables: Tables = field(default_factory=Tables)
@@ -171,7 +173,8 @@ class Plan:
     @property
     def counted(self) -> str:
         """What its runs are compared at equal numbers of: steps where all budgets are in them."""
-        return "evaluations" if any(row.steps is None for row in self.rows) else "steps"
+        own = "evaluations" if any(row.steps is None for row in self.rows) else "steps"
+        return self.compare_at or own
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Plan":
@@ -227,6 +230,7 @@ class Plan:
             ],
             rank={metric.name: metric for metric in (*ours, *own)}[data.get("rank", RANK.name)],
             tests=data.get("tests", "welch"),
+            compare_at=data.get("compare_at"),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
