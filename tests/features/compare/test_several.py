@@ -26,11 +26,7 @@ from qdsweep.sweep.runs import table_of_runs
 EXPERIMENT = {**TINY, "iterations": 3}
 SIGMA = {**EXPERIMENT, "sigma0": 0.7}
 HILLS = {**EXPERIMENT, "domain": {"preset": "lp_rastrigin", "solution_dim": 10}}
-<<<<<<< HEAD
-SEEDS = "::: seed 1 2 3 4 5"
-=======
 SEEDS = "::: seed 1 2 3 4 6"
->>>>>>> a84d95009c032dcc0557c3cb6397aa905e70c903
 ALL = "::: algorithm map_elites cma_me cma_mae"
 TWO = "::: algorithm cma_me cma_mae"
 SWEEPS = {
@@ -38,11 +34,7 @@ SWEEPS = {
     "first": (EXPERIMENT, f"::: algorithm map_elites cma_me {SEEDS}", "tiny"),
     "last": (EXPERIMENT, f"{TWO} {SEEDS}", "tiny"),
     "few": (EXPERIMENT, f"{ALL} ::: seed 1", "tiny"),
-<<<<<<< HEAD
-    "more": (EXPERIMENT, f"{ALL} ::: seed 2 3 4 5", "tiny"),
-=======
     "more": (EXPERIMENT, f"{ALL} ::: seed 2 3 4 6", "tiny"),
->>>>>>> a84d95009c032dcc0557c3cb6397aa905e70c903
     "sigmas": (SIGMA, f"::: sigma0 0.2 0.5 0.7 {TWO} {SEEDS}", "tiny"),
     "small": (SIGMA, f"::: sigma0 0.2 0.5 {TWO} {SEEDS}", "tiny"),
     "large": (SIGMA, f"{TWO} {SEEDS}", "tiny"),
@@ -142,11 +134,7 @@ def test_equal_numbers_are_one_value_of_a_parameter(results):
 
 def test_one_experiment_adds_a_seed(results):
     plan = Plan.of(merge_sweeps(results, ["alone", "first"]).plan)
-<<<<<<< HEAD
-    assert [row.values["seed"] for row in plan.groups["map_elites"]] == ["5", "1", "2", "3", "4"]
-=======
     assert [row.values["seed"] for row in plan.groups["map_elites"]] == [*"512346"]
->>>>>>> a84d95009c032dcc0557c3cb6397aa905e70c903
     assert plan.groups.keys() == {"map_elites", "cma_me"}
 
 
