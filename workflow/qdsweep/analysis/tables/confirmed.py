@@ -149,7 +149,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
 def overestimation(row: Mapping[str, Any]) -> Estimate:
     """Returns a winner's mean on the sweep's own seeds minus that on held-out ones.
 
-    The interval is Welch's at 95 %, for this winner only (pointwise); nan where either has one seed.
+    The interval is Welch's at 95 %, pointwise; nan where either has one seed.
     """
     own, unseen = (
         np.array([row[f"{seeds}_mean"], row[f"{seeds}_se"] * math.sqrt(n), n])
