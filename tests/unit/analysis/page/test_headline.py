@@ -20,6 +20,8 @@ SWEEPS = {
     "two seeds": {"a": HIGH[:2], "b": LOW[:2]},
     "one of two seeds": {"a": HIGH, "b": LOW[:2], "c": LOWEST},
     "one group": {"a": HIGH},
+    "the best mean is not tested": {"a": [9.0, 9.1], "b": HIGH, "c": LOW},
+    "one run of the best fails": {"a": [*HIGH, 3.2, 3.1, 3.0, -5.0], "b": LOW},
 }
 
 
