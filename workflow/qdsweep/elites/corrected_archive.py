@@ -47,6 +47,30 @@ class CorrectedRun(Run):
         return {**corrected_rows(elites, reported), **geometry}
 
 
+@dataclass(frozen=True)
+class HitRates(Run):
+    """A run whose elites have the share of evaluations in their own cell as their objective."""
+
+    stem: str  # `Reevaluate.stem`
+    times: int
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """Returns archive.npz with these shares."""
+        hits = read_hits(RunDir(self.path), self.stem)
+        return Run(self.path).arrays | {"objective": hits / self.times}
+
+
+def read_hits(run: RunDir, stem: str) -> np.ndarray:
+    """Returns how often each elite landed in its own cell; none where a file does not have it.
+
+    Raises:
+        BadInput: The file is missing or damaged.
+    """
+    elites = read_arrays(run.corrected(stem).with_suffix(".npz"))
+    return np.asarray(elites.get("hits", np.empty(0)), np.float64)
+
+
 def write_corrected_archive(
     run_dir: Path, settings: Reevaluate, objective: np.ndarray, measures: np.ndarray
 ) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.noise import LUCKY
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
+from qdsweep.analysis.noise import LUCKY
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.search_progress import Searched, ancestors, level_text
 from qdsweep.analysis.statistics import half_width
