@@ -15,7 +15,7 @@ from qdsweep.algorithms.base import Arrays
 from qdsweep.config.archive_kinds import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.base import Seeds
-from qdsweep.experiment.fresh_seeds import ELITES, fresh_seeds, write_noise
+from qdsweep.experiment.fresh_seeds import CHECKED_ELITES, fresh_seeds, write_noise
 from qdsweep.files import AGAIN, atomic, read_arrays, write_json, write_text
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
@@ -127,7 +127,7 @@ def write_corrected_archive(
     write_json(path, about)
     write_text(sums, sums_of(run_dir, (path, path.with_suffix(".npz"))))
     if stochastic_of(RunDir(run_dir).state, summary) == UNKNOWN and n:
-        seeds = fresh_seeds(settings, summary["id"], n)[:ELITES]
+        seeds = fresh_seeds(settings, summary["id"], n)[:CHECKED_ELITES]
         _note_noise(RunDir(run_dir), seeds, objective, measures, seed_matters=not is_equal)
     return about
 
