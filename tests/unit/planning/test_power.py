@@ -1,4 +1,4 @@
-"""Which lead a sweep can see, and which sweeps may compare runs of one seed."""
+"""Which lead a sweep can see, and which sweeps may be compared as they ask."""
 
 import math
 
@@ -88,6 +88,13 @@ def test_runs_of_one_seed_must_be_one_instance(text, keys, words):
         check_sweep(settings, sweep, {})
     welch, _ = sweep_of(text, **keys)
     check_sweep(welch, sweep, {})
+
+
+def test_a_domain_without_steps_is_not_compared_at_equal_steps():
+    settings, sweep = sweep_of("::: batch_size 4 8", compare_at="steps")
+    with refused("compare_at = steps", "evaluations"):
+        check_sweep(settings, sweep, {})
+    check_sweep(settings.model_copy(update={"compare_at": "evaluations"}), sweep, {})
 
 
 @pytest.mark.parametrize("policy", ["fixed", "7"])

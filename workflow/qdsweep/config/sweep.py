@@ -280,6 +280,13 @@ class SweepFile(Model):
             "evaluation_seed (fixed, or a number) makes the seed an instance of the task"
         ),
     )
+    compare_at: Literal["evaluations", "steps"] | None = Field(
+        default=None,
+        description=(
+            "tables and tests at the largest number of evaluations, or of environment steps, that "
+            "all runs of a task have reached; null: each run at its own budget"
+        ),
+    )
     figures: Figures = Field(
         default=Figures(), description="names and order of groups, look of figures"
     )
@@ -348,7 +355,7 @@ class SweepFile(Model):
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
         if self.rank != RANK.name:  # else the tables of earlier starts would be rebuilt
             keys.add("rank")
-        for key in ("tables", "tests"):
+        for key in ("tables", "tests", "compare_at"):
             if getattr(self, key) != SweepFile.model_fields[key].default:
                 keys.add(key)
         data = self.model_dump(mode="json", include=keys)

@@ -45,6 +45,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
         "figures": _check_figures,
         "rank": _check_rank,
         "tests": _check_tests,
+        "compare_at": _check_compare_at,
         "tables": _check_tables,
         "published": _check_published,
         "rollouts": _check_rollouts,
@@ -193,6 +194,17 @@ def _check_tests(settings: SweepFile, sweep: Sweep) -> None:
             "tests = paired: it is unknown what the seeds of imported runs are. Remove the key "
             "imported, or set tests: welch"
         )
+
+
+def _check_compare_at(settings: SweepFile, sweep: Sweep) -> None:
+    """Refuses a comparison at equal steps of domains that do not count any."""
+    for experiment in sweep.settings.values() if settings.compare_at == "steps" else ():
+        domain = experiment.domain
+        if not domain.counts_steps:
+            raise BadInput(
+                f"compare_at = steps: the domain {domain.name} does not count environment steps."
+                " Set compare_at: evaluations, or remove the key"
+            )
 
 
 def _check_search(settings: SweepFile, sweep: Sweep) -> None:

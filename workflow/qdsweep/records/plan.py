@@ -122,7 +122,8 @@ class Plan:
         confirm: None: not to be done.
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
-        tests: The key of the sweep file.
+        tests: The key of the sweep file, as the next one.
+        compare_at: None: each run at its own budget.
         untested: Group -> why no test, bold or claim has it.
         own: The user's metrics.
         slots: The values of each of `group_columns`, in the order of their colours; see
@@ -154,6 +155,7 @@ class Plan:
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
     tests: str = "welch"
+    compare_at: str | None = None
     untested: Mapping[str, str] = field(default_factory=dict)
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
@@ -177,7 +179,8 @@ class Plan:
     @property
     def counted(self) -> str:
         """What its runs are compared at equal numbers of: steps where all budgets are in them."""
-        return "evaluations" if any(row.steps is None for row in self.rows) else "steps"
+        own = "evaluations" if any(row.steps is None for row in self.rows) else "steps"
+        return self.compare_at or own
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Plan":
@@ -235,6 +238,7 @@ class Plan:
                 data.get("rank", RANK.name)
             ],
             tests=data.get("tests", "welch"),
+            compare_at=data.get("compare_at"),
             untested=data.get("untested", {}),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from given import THREE, make_sweep, make_tables, read
-from refusals import names_all
+from given import THREE, changed_plan, make_sweep, make_tables, read
+from refusals import names_all, refused
 from scipy import stats
 
 from qdsweep.analysis.sheet import read_sheet
@@ -166,3 +166,42 @@ def test_a_range_of_budgets_that_tasks_share_is_told_once(tmp_path):
     used = pd.DataFrame({"group": [*"abcd"], "evaluations_mean": [100.0, 200.0, 100.0, 200.0]})
     text = unequal_budgets(plan, used, {"sphere; 9": ["a", "b"], "arm; 9": ["c", "d"]})
     assert text.count("from 100 to 200") == 1 and "(sphere, arm)" in text
+
+
+def test_an_unknown_interval_of_saturated_scores_is_named(tmp_path):
+    text = "unknown where the middle half of the runs are equal"
+    saturated = {"a": [1.0, 1.0, 1.0, 1.0, 0.9], "b": [0.1, 0.2, 0.3, 0.4, 0.5]}
+    sheet = read_sheet(make_tables(tmp_path / "a", saturated) / "table.json")
+    place = sheet.columns.index("IQM [95 %]")
+    assert [row[place].text.endswith("]") for row in sheet.rows] == [False, True]
+    assert text in sheet.note
+    assert text not in read_sheet(make_tables(tmp_path / "b", THREE) / "table.json").note
+
+
+def test_runs_are_compared_at_the_count_that_all_have_reached(tmp_path):
+    sweep = make_sweep(tmp_path, {"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    for seed in (1, 2):  # 15 evaluations in an iteration instead of 10, and steps
+        file = tmp_path / f"runs/a-s{seed}/metrics.csv"
+        metrics = pd.read_csv(file)
+        metrics["evaluations"] = [15, 20, 25]
+        metrics.to_csv(file, index=False)
+    aggregate(sweep, tmp_path / "runs")
+    whole = read(sweep, "summary")
+    assert unequal_budgets(read_plan(SweepDir(sweep)), read(sweep, "table"), {"s": ["a", "b"]})
+    with changed_plan(sweep) as plan:
+        plan["compare_at"] = "evaluations"
+    aggregate(sweep, tmp_path / "runs")
+    equal = read(sweep, "summary")
+    assert equal["evaluations"].tolist() == [25, 25, 30, 30]  # the first that reaches 25
+    assert equal["norm_qd_score"].tolist() == whole["norm_qd_score"].tolist()
+    assert "largest number of evaluations that all" in read_sheet(sweep / "table.json").note
+    with changed_plan(sweep) as plan:
+        plan["rows"][0]["iterations"] = 1
+    aggregate(sweep, tmp_path / "runs")
+    equal = read(sweep, "summary")
+    assert equal["evaluations"].tolist() == [15, 15, 20, 20]
+    assert equal["norm_qd_score"].tolist() == [0.2, 0.4, 1.5, 2.0]
+    with changed_plan(sweep) as plan:
+        plan["compare_at"] = "steps"
+    with refused("compare_at = steps", "a-s1", "evaluations"):
+        aggregate(sweep, tmp_path / "runs")

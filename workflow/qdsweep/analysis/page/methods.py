@@ -13,6 +13,7 @@ from qdsweep.analysis.page.search_section import how_searched
 from qdsweep.analysis.selection import SweepTables, largest_budgets, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MEAN_TEXT
 from qdsweep.analysis.tables.comparisons import WELCH
+from qdsweep.analysis.tables.group_table import BUDGET_UNITS
 from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import read_part
 from qdsweep.config.experiment import BUDGETS
@@ -292,7 +293,13 @@ def _budget(data: SweepData) -> str:
     seeds = {row.values.get("seed", "") for row in rows} - {""}
     seeds = seeds or {str(run.config["seed"]) for run in data.median_runs.values()}
     groups = f"each of the {len(counts)} groups" if len(counts) > 1 else "the group"
-    return f"Each run used {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
+    text = f"Each run used {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
+    if data.plan.compare_at:
+        text += (
+            f" Runs are compared at the largest number of {BUDGET_UNITS[data.plan.compare_at]} that"
+            " all runs of a task have reached."
+        )
+    return text
 
 
 def _figures_of_merit(tables: SweepTables) -> str:

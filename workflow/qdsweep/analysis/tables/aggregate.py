@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import math
 import multiprocessing
 import os
 import signal
@@ -94,6 +95,9 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
     names = group_names(plan)
     _write_runs(plan, sweep.runs)
     results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
+    if plan.compare_at:
+        plan = at_common_count(plan, results, plan.compare_at)
+        results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
     if not any(result.curve for result in results):
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
@@ -124,6 +128,40 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
     write_over_tasks(
         sweep_dir, scores_by_task(plan, summary, score_scales), names.called, plan.rank
     )
+
+
+def at_common_count(plan: Plan, results: list[Result], unit: str) -> Plan:
+    """Returns a plan whose rows have the largest budget that all runs of their scale have reached.
+
+    As with any budget, a run is taken at its first iteration that reaches it. External runs keep
+    their only result.
+
+    Args:
+        plan: The plan.
+        results: Those of its rows, at their own budgets.
+        unit: evaluations or steps.
+
+    Raises:
+        BadInput: A run has not counted its environment steps.
+    """
+    reached: dict[str, float] = {}
+    for row, result in zip(plan.rows, results, strict=True):
+        if result.curve is not None and not row.imported:
+            scale, last = result.record["scale"], float(result.curve.along(unit)[-1])
+            if math.isnan(last):
+                raise BadInput(
+                    f"compare_at = {unit}: {row.run} has no number of environment steps. Set"
+                    " compare_at: evaluations, or remove the key"
+                )
+            reached[scale] = min(reached.get(scale, last), last)
+    rows = []
+    for row, result in zip(plan.rows, results, strict=True):
+        if result.curve is not None and not row.imported:
+            count = int(reached[result.record["scale"]])
+            budget: dict[str, Any] = dict.fromkeys(BUDGETS) | {unit: count}
+            row = replace(row, **budget)
+        rows.append(row)
+    return replace(plan, rows=rows)
 
 
 def _write_runs(plan: Plan, path: Path) -> None:

@@ -102,7 +102,9 @@ def column_notes(
     text = ""
     if iqm:
         few = f" (for {ENOUGH_SEEDS} seeds or more)" if (counts < ENOUGH_SEEDS).any() else ""
-        text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
+        text += (
+            f" IQM: interquartile mean of the {iqm.phrase} with its pointwise 95 % interval{few}."
+        )
         known = [cell.text.endswith("]") for cell in columns["iqm"].cells]
         if not all(known[place] for place in np.flatnonzero(counts >= ENOUGH_SEEDS)):
             text += " It is unknown where the middle half of the runs are equal."
@@ -283,8 +285,8 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
         if plan.counted == "steps"
         else (
             BUDGET_UNITS["evaluations"],
-            "Give the budget in evaluations instead of iterations, and check the sizes of batches"
-            " and of first batches.",
+            "Give the budget in evaluations instead of iterations, or set compare_at: evaluations."
+            " Check the sizes of batches and of first batches.",
         )
     )
     ranges = [
@@ -431,11 +433,13 @@ def _note(plan: Plan, partial: bool, best: bool, tested: bool, counts: "pd.Serie
     text = "One seed" if counts.max() == 1 else "Mean over seeds"
     if counts.max() >= MIN_SEEDS:
         text = f"{MEAN_TEXT[0].upper()}{MEAN_TEXT[1:]}, over seeds"
-    text += (
-        ". Unfinished runs have their current values."
-        if partial
-        else ", each run at its own budget."
-    )
+    if partial:
+        text += ". Unfinished runs have their current values."
+    elif plan.compare_at:
+        unit = BUDGET_UNITS[plan.compare_at]
+        text += f", at the largest number of {unit} that all runs of a task have reached."
+    else:
+        text += ", each run at its own budget."
     if best:
         text += (
             " Bold: highest mean among comparable groups (same domain, archive and QD-score"
