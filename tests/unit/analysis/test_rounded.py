@@ -206,7 +206,7 @@ ROUNDED: dict[str, set[str]] = {
     "analysis/page/interactive": {"_color", "_pale", "_thin"},
     "analysis/search_progress": {"table"},
     "analysis/tables/comparisons": {"pair_cells"},
-    "features/published/tables": {"_TEST_RULE", "_decimals"},
+    "features/published/tables": {"_RULE", "_decimals", "_row"},
     "analysis/tables/run_table": {"thin_curve"},
     "features/audit/audit": {"audit"},
     "cli/run_commands": {"_check_run"},

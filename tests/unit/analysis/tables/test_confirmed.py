@@ -13,7 +13,7 @@ from scipy import stats
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.confirmed import CHOICE, overestimation, winners, write_confirmed
-from qdsweep.analysis.tables.possible_best import beaten, level_of
+from qdsweep.analysis.tables.possible_best import beaten, one_sided_level
 from qdsweep.config.sweep import Confirm
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import write_confirm
@@ -111,7 +111,9 @@ def test_the_note_says_how_often_a_lead_among_three_is_named(seeds, stated):
     scores = np.random.default_rng(6).normal(size=(4000, 3, seeds))
     scores[:, 0] += 1
     counts = np.full(scores.shape[:2], seeds)
-    out = beaten(np.stack([scores.mean(-1), scores.std(-1, ddof=1), counts], -1), level_of(3, 1))
+    out = beaten(
+        np.stack([scores.mean(-1), scores.std(-1, ddof=1), counts], -1), one_sided_level(3, 1)
+    )
     assert (~out[:, 0] & out[:, 1:].all(axis=1)).mean() == pytest.approx(stated, abs=0.02)
     assert f"{100 * stated:.0f} %" in CHOICE
 

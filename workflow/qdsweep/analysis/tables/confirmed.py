@@ -151,7 +151,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
 def overestimation(row: Mapping[str, Any]) -> Estimate:
     """Returns a winner's mean on the sweep's own seeds minus that on held-out ones.
 
-    The interval is Welch's at 95 %, for this winner alone; nan where either has one seed.
+    The interval is Welch's at 95 %, pointwise; nan where either has one seed.
     """
     own, unseen = (
         np.array([row[f"{seeds}_mean"], row[f"{seeds}_se"] * math.sqrt(n), n])
@@ -236,7 +236,7 @@ def _note(data: "pd.DataFrame", chosen_from: str, confirming: list[ConfirmingRow
         f" The sweep's own seeds selected from {chosen_from}, so means on them are too high on"
         " average (selection bias, Cawley and Talbot 2010). Report the first group"
         f"{several} on the held-out seeds {min(numbers)} to {max(numbers)}: it was the best before"
-        " these runs. Own minus held-out: with Welch's interval, for each group alone."
+        " these runs. Own minus held-out: with Welch's pointwise interval."
     )
     if not data["scale"].duplicated().any():
         return text
