@@ -83,7 +83,7 @@ def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
     printed = qdsweep("status", "mine", cwd=finished)
     assert len([line for line in printed.splitlines() if line.startswith("iso_sigma")]) == 10
     assert printed.count("(confirms)") == 4
-    names_all(printed, "6 of 6")
+    names_all(printed, "10 of 10")
     assert orphans(finished) == set()
 
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 NORM_QD_SCORE = "norm_qd_score"
+NORM_DELIVERED = "norm_delivered_qd_score"
+# The delivered QD score per cell, divided by the width of the objective range.
+DELIVERED_FRACTION = "delivered_qd_score_fraction"
 # The metrics of every archive, in the order of metrics.csv.
 ARCHIVE_METRICS = (
     *("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max", "obj_mean", "restarts"),
@@ -171,7 +174,6 @@ METRICS = (
     Metric("qd_auc", "Mean QD score", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
 )  # fmt: skip
-NORM_DELIVERED = "norm_delivered_qd_score"
 # Of elites that were evaluated again at the end of their run (`reevaluate`), in the order of
 # summary.csv. They have columns only where a sweep has that key.
 REEVALUATED = (
@@ -188,8 +190,6 @@ REEVALUATED = (
     Metric("objective_loss", "Objective loss", smaller=True, recorded=False, optional=True),
     Metric("hit_rate", "Hit rate", percent=True, recorded=False, optional=True, needs_cells=True),
 )  # fmt: skip
-# Of the delivered QD score per cell, divided by the width of the objective range.
-DELIVERED_FRACTION = "delivered_qd_score_fraction"
 # The columns of summary.csv where a sweep has the key `reevaluate`.
 OF_REEVALUATION = (*(metric.name for metric in REEVALUATED), DELIVERED_FRACTION)
 BY_NAME = {metric.name: metric for metric in (*METRICS, *REEVALUATED)}

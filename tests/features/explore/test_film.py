@@ -11,9 +11,11 @@ from PIL import Image
 from refusals import names_all, refused
 from support import TINY
 
+from qdsweep.config.cluster import Cluster
 from qdsweep.config.sweep import Reevaluate
+from qdsweep.elites.reevaluation import start_reevaluation
 from qdsweep.experiment.fresh_seeds import fresh_seeds
-from qdsweep.features.explore.cell_film import film
+from qdsweep.features.explore.cell_film import film, wilson
 from qdsweep.features.rollouts.rollout import play_episode
 from qdsweep.runs.load import load
 
@@ -145,3 +147,17 @@ def test_what_cannot_be_played_is_refused(lander, tmp_path):
     empty = next(cell for cell in range(100) if cell not in lander.cells)
     with refused(empty, lander.path):
         film(lander, empty, print)
+
+
+def test_an_elite_has_its_hits_where_it_was_evaluated_again(tmp_path):
+    run = load(compute_run(LANDER, tmp_path / "run"))
+    row = best_row(run)
+    assert "hits" not in notes(film_of(run, row))
+    for times in (2, 4):
+        assert start_reevaluation(run.path, times, 3, Cluster()) == 0
+    hits, times, low, high = notes(film_of(run, row))["hits"]
+    with np.load(run.path / "reevaluated-4-3-own.npz") as file:
+        assert (hits, times) == (file["hits"][row], 4)
+    assert 0 <= low <= hits / times <= high <= 1
+    np.testing.assert_allclose(wilson(7, 10), (0.3968, 0.8922), atol=1e-4)
+    np.testing.assert_allclose(wilson(0, 10), (0.0, 0.2775), atol=1e-4)

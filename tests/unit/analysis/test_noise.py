@@ -15,6 +15,7 @@ from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import run_sheet
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.corrected_scores import _convergence
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.metrics import OF_REEVALUATION, RESULTS
 
@@ -197,3 +198,29 @@ def test_a_certain_task_is_ranked_next_to_a_lucky_one(tmp_path):
     text = headline(data_of(sweep))
     names_all(text, "highest mean", NOT_RANKED)
     assert pairs_of(sweep)["scale"].str.startswith("other").all() and len(pairs_of(sweep)) == 1
+
+
+@pytest.mark.parametrize(
+    ("half", "within", "words"),
+    [
+        (0.0, 0.1, ()),
+        (0.4, 0.1, ()),  # the standard error over these seeds is 0.707
+        (1.0, 0.1, ("Not converged", "again", "2 evaluations", "times: 16")),
+        (-1.0, 0.1, ("Not converged", "again", "2 evaluations", "times: 16")),
+        (0.0, 0.9, ("delivered QD score of again", "within runs")),  # the deviation is 1.581
+    ],
+)
+def test_a_score_that_more_evaluations_would_change_is_named(half, within, words):
+    scores = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    runs = pd.DataFrame(
+        {
+            "group": "again",
+            "corrected_qd_score": scores,
+            "half": scores + half,
+            "delivered_qd_score": scores,
+            "delivered_error": within,
+        }
+    )
+    text = _convergence(runs, Reevaluate(times=4), str)
+    assert bool(text) is bool(words)
+    names_all(text, *words)

@@ -11,8 +11,8 @@ from support import POLE, TINY
 from qdsweep.config.compose import compose
 from qdsweep.domains.base import Evaluation
 from qdsweep.engines.pool import Serial
-from qdsweep.experiment.fresh_seeds import ELITES, find_noise
-from qdsweep.experiment.stop import WALL_TIME, Interrupted, Stop
+from qdsweep.experiment.fresh_seeds import CHECKED_ELITES, find_noise
+from qdsweep.experiment.stop import OUT_OF_TIME, Interrupted, Stop
 
 DOMAIN = """
 import numpy as np
@@ -58,7 +58,7 @@ def test_it_is_found_with_every_policy_of_seeds(plugins, tmp_path, luck, moved, 
     out = run(plugins, tmp_path, luck, moved, evaluation_seed=policy)
     assert summary(out)["stochastic"] is expected
     with np.load(out / "state/noise.npz") as file:
-        assert len(file["objective"]) == len(file["measures"]) == ELITES
+        assert len(file["objective"]) == len(file["measures"]) == CHECKED_ELITES
         assert bool(file["stochastic"]) is expected
         with np.load(out / "archive.npz") as archive:
             assert not np.isin(file["evaluation_seed"], archive["evaluation_seed"]).any()
@@ -128,7 +128,7 @@ def test_the_mean_that_an_algorithm_keeps_is_no_evaluation(tmp_path, depends):
     assert found is depends
 
 
-@pytest.mark.parametrize(("reason", "ends"), [(WALL_TIME, True), ("SIGTERM", False)])
+@pytest.mark.parametrize(("reason", "ends"), [(OUT_OF_TIME, True), ("SIGTERM", False)])
 def test_the_end_of_the_wall_time_does_not_leave_a_run_unfinished(tmp_path, reason, ends):
     """A signal does: the same command then asks again."""
     experiment, domain, stop = compose({**TINY, "domain": "cartpole"}), Fake(True), Stop()

@@ -84,7 +84,7 @@ def is_lucky(plan: Plan, scale: str, metric: Metric) -> bool:
     return plan.noise.get(scale) == LUCKY and metric not in REEVALUATED
 
 
-def tested(
+def tested_scales(
     plan: Plan, scales: Mapping[str, _Groups], metric: Metric | None = None
 ) -> dict[str, _Groups]:
     """Returns those of some scales whose groups may be tested.
@@ -98,12 +98,12 @@ def tested(
     return {scale: of for scale, of in scales.items() if not is_lucky(plan, scale, compared)}
 
 
-def ranked(
+def ranked_scales(
     plan: Plan, scales: Mapping[str, _Groups], metric: Metric | None = None
 ) -> dict[str, _Groups]:
     """Returns those whose groups are ranked: also lucky ones by the metric of the key `rank`."""
     asked = plan.rank is not RANK and metric in (None, plan.rank)
-    return dict(scales) if asked else tested(plan, scales, metric)
+    return dict(scales) if asked else tested_scales(plan, scales, metric)
 
 
 def noise_text(plan: Plan, summary: "pd.DataFrame") -> str:

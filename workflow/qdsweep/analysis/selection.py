@@ -360,7 +360,9 @@ def corrected_per_cell(data: "pd.DataFrame", cells: "pd.Series") -> tuple["pd.Da
     divisor = data["group"].map(cells)
     if divisor.isna().any():
         return data, False
-    return per_cell(data, ("qd_score", "corrected_qd_score"), divisor), True
+    scores = ("qd_score", "corrected_qd_score", "delivered_qd_score")
+    known = [score for score in scores if f"{score}_mean" in data]  # earlier tables lack the last
+    return per_cell(data, known, divisor), True
 
 
 def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":

@@ -15,7 +15,7 @@ from qdsweep.algorithms.base import Arrays
 from qdsweep.config.archive_kinds import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.base import Seeds
-from qdsweep.experiment.fresh_seeds import ELITES, fresh_seeds, write_noise
+from qdsweep.experiment.fresh_seeds import CHECKED_ELITES, fresh_seeds, write_noise
 from qdsweep.files import AGAIN, atomic, read_arrays, write_json, write_text
 from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
@@ -45,6 +45,30 @@ class CorrectedRun(Run):
         reported = Run(self.path).arrays
         geometry = {name: reported[name] for name in GEOMETRY if name in reported}
         return {**corrected_rows(elites, reported), **geometry}
+
+
+@dataclass(frozen=True)
+class HitRates(Run):
+    """A run whose elites have the share of evaluations in their own cell as their objective."""
+
+    stem: str  # `Reevaluate.stem`
+    times: int
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """Returns archive.npz with these shares."""
+        hits = read_hits(RunDir(self.path), self.stem)
+        return Run(self.path).arrays | {"objective": hits / self.times}
+
+
+def read_hits(run: RunDir, stem: str) -> np.ndarray:
+    """Returns how often each elite landed in its own cell; none where a file does not have it.
+
+    Raises:
+        BadInput: The file is missing or damaged.
+    """
+    elites = read_arrays(run.corrected(stem).with_suffix(".npz"))
+    return np.asarray(elites.get("hits", np.empty(0)), np.float64)
 
 
 def write_corrected_archive(
@@ -103,7 +127,7 @@ def write_corrected_archive(
     write_json(path, about)
     write_text(sums, sums_of(run_dir, (path, path.with_suffix(".npz"))))
     if stochastic_of(RunDir(run_dir).state, summary) == UNKNOWN and n:
-        seeds = fresh_seeds(settings, summary["id"], n)[:ELITES]
+        seeds = fresh_seeds(settings, summary["id"], n)[:CHECKED_ELITES]
         _note_noise(RunDir(run_dir), seeds, objective, measures, seed_matters=not is_equal)
     return about
 

@@ -19,14 +19,14 @@ from qdsweep.domains.base import Domain, Floats, Seeds
 from qdsweep.domains.normalizer import context_of
 from qdsweep.engines.batch import Batch, Engine
 from qdsweep.errors import BadInput
-from qdsweep.experiment.stop import WALL_TIME, Interrupted, Stop
+from qdsweep.experiment.stop import OUT_OF_TIME, Interrupted, Stop
 from qdsweep.files import atomic
 from qdsweep.records.results import UNKNOWN, Stochastic
 
 log = logging.getLogger("qdsweep")
 
 # Elites that are evaluated again after a run.
-ELITES = 32
+CHECKED_ELITES = 32
 # Solutions per batch: enough for many workers, but few enough for the memory.
 _BATCH = 4096
 
@@ -36,7 +36,7 @@ def find_noise(
 ) -> Stochastic:
     """Returns whether evaluations of a run's elites depend on their seed.
 
-    At most `ELITES` elites get one more evaluation, in no budget. An error changes no result.
+    At most `CHECKED_ELITES` elites get one more evaluation, in no budget. An error changes no result.
 
     Args:
         experiment: The run's experiment.
@@ -55,7 +55,9 @@ def find_noise(
     if not count:
         return UNKNOWN
     try:
-        chosen = np.unique(np.linspace(0, count - 1, min(count, ELITES)).round().astype(np.int64))
+        chosen = np.unique(
+            np.linspace(0, count - 1, min(count, CHECKED_ELITES)).round().astype(np.int64)
+        )
         sequence = np.random.SeedSequence(experiment.seed, spawn_key=(3,))
         seeds = sequence.generate_state(len(chosen)).astype(np.uint32)
         some = {name: values[chosen] for name, values in rows.items()}
@@ -74,7 +76,7 @@ def find_noise(
         write_noise(path, chosen, seeds, again, stochastic)
         return stochastic
     except Interrupted:
-        if stop.reason != WALL_TIME:
+        if stop.reason != OUT_OF_TIME:
             raise
         log.warning("not known whether evaluations depend on their seed: the wall time ends")
         return UNKNOWN

@@ -10,7 +10,7 @@ from qdsweep.host.clock import AWAKE
 from qdsweep.host.signals import SIGNALS
 
 # The reason of a stop before the time limit.
-WALL_TIME = "the end of the wall time"
+OUT_OF_TIME = "the end of the wall time"
 # The longest time of a timer [s]. For longer times it is set again.
 _LONGEST = 1e8
 
@@ -159,7 +159,7 @@ class Stop:
         end = self._due()
         if end is not None and now >= end:
             self._deadline = None
-            self.ask(WALL_TIME)
+            self.ask(OUT_OF_TIME)
         timeout = self._timeout
         if self._interruptible and timeout is not None and now >= self._progress_at + timeout:
             self._interruptible = False

@@ -17,8 +17,9 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.legend import COLORS
 from qdsweep.analysis.selection import cells_of, corrected_per_cell, shown_text
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.elites.corrected_archive import CorrectedRun
+from qdsweep.elites.corrected_archive import CorrectedRun, HitRates, read_hits
 from qdsweep.metrics import RANK
+from qdsweep.records.paths import RunDir
 from qdsweep.runs.load import Run, load
 from qdsweep.text import number, plural
 
@@ -61,11 +62,12 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
         if len(chosen) > 1:
             add_heading(part, heading, width)
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     caption = (
         "QD score of the final archives, as reported and corrected. Corrected: every elite is"
         f" evaluated {plural(settings.times, 'time')} again with fresh seeds, and inserted with its"
-        " mean objective and measures into an empty archive (Flageat and Cully 2024). The number"
+        " mean objective and measures into an empty archive (Flageat and Cully 2024). Delivered:"
+        " the mean score of a user who asks for each cell and plays its elite once. The number"
         " next to a bar is the overestimation. Runs are taken at their ends. Means over seeds,"
         " whiskers of one standard error."
         f"{data.scale_text}{shown_text(data, chosen)}"
@@ -76,6 +78,38 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
     return Drawn("corrected_scores", _SECTION, title, caption, figure, points)
 
 
+def _hit_rates(data: SweepData, group: str, folder: RunDir, settings: Reevaluate) -> Drawn:
+    """Draws the corrected archive of a run next to a map of the hit rates of its elites."""
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    corrected = CorrectedRun(folder.path, settings.stem)
+    rates = HitRates(folder.path, settings.stem, settings.times)
+    about, chosen = load(folder.path).summary["archive"], data.plan.figures.color_range
+    width = figure_width(7.2)
+    rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
+    figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
+    limits = color_limits([corrected.arrays["objective"]], about, chosen)
+    shown = (
+        ("corrected", corrected, limits, "Objective"),
+        ("hit rate", rates, (0.0, 1.0), "Hit rate"),
+    )
+    for ax, (name, run, ends, label) in zip(figure.subplots(rows, columns), shown, strict=True):
+        draw_archive(ax, run, ends)
+        ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
+        add_color_bar(figure, [ax], [run.arrays["objective"]], ends, label=label)
+    caption = (
+        f"The final archive of {group} (the run with {data.median_text([group])}). Corrected: the"
+        " best elite of each cell, with the mean objective and measures of"
+        f" {plural(settings.times, 'fresh evaluation')}. Hit rate: the share of these evaluations"
+        " in the elite's own cell. Grey: no elite."
+    )
+    parts = [elite_table(run, archive=name) for name, run, _, _ in shown]
+    points = pd.concat(parts, ignore_index=True)
+    title = "A corrected archive, and its hit rates"
+    return Drawn("corrected_archives", _SECTION, title, caption, figure, points)
+
+
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
     places = np.arange(len(data))
     means, errors = data["qd_score_mean"], data["qd_score_se"].fillna(0)
@@ -84,6 +118,9 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
     ax.barh(places, means, height=0.74, color="0.84", label="as reported")
     ax.errorbar(means, places - 0.28, xerr=errors, ecolor="0.45", **whiskers)
     ax.barh(places, corrected, height=0.38, color=COLORS[0], label="corrected")
+    if "delivered_qd_score_mean" in data and data["delivered_qd_score_mean"].notna().any():
+        delivered = data["delivered_qd_score_mean"]
+        ax.plot(delivered, places, "D", color="0.1", markersize=4, label="delivered")
     ax.errorbar(corrected, places, xerr=own, ecolor="0.1", **whiskers)
     ends = np.maximum(means + errors, corrected + own)
     for place, end, share in zip(places, ends, data["luck_percent_mean"], strict=True):
@@ -103,18 +140,26 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
 
 
 def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Drawn | None:
-    """Draws the archive of the best group's median run, as reported and corrected."""
+    """Draws the corrected archive of the best group's median run, and the hit rates of its elites.
+
+    Without hit rates, it is next to the archive as reported.
+    """
     import pandas as pd
     from matplotlib.figure import Figure
 
     groups = max(data.score_scales.values(), key=len)
-    corrected = scores.loc[scores["group"].isin(groups), "corrected_qd_score_mean"]
-    if corrected.empty:
+    name = "delivered_qd_score_mean"
+    if name not in scores or scores[name].isna().all():
+        name = "corrected_qd_score_mean"
+    ranked = scores.loc[scores["group"].isin(groups), name].dropna()
+    if ranked.empty:
         return None
-    group = str(corrected.idxmax())
+    group = str(ranked.idxmax())
     folder = data.run(str(data.median_run(group)["id"]))
     if not folder.corrected(settings.stem).exists():
         return None
+    if len(read_hits(folder, settings.stem)):
+        return _hit_rates(data, group, folder, settings)
     runs: dict[str, Run] = {
         "as reported": load(folder.path),
         "corrected": CorrectedRun(folder.path, settings.stem),

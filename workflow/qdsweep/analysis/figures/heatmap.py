@@ -173,6 +173,7 @@ def add_color_bar(
     objectives: Iterable[np.ndarray],
     limits: Limits,
     aspect: float = 25,
+    label: str = "Objective",
 ) -> None:
     """Adds the colour bar of `axes` next to them.
 
@@ -192,7 +193,7 @@ def add_color_bar(
         extendfrac=0.03,
     )
     cut = f"\n(elites {' to '.join(apart((low, high), 4))})" if below or above else ""
-    bar.set_label(f"Objective{cut}")
+    bar.set_label(f"{label}{cut}")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
 

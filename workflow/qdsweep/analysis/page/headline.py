@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.noise import noise_text, ranked, tested
+from qdsweep.analysis.noise import noise_text, ranked_scales, tested_scales
 from qdsweep.analysis.selection import SweepTables, compared_metric, largest_budgets
 from qdsweep.analysis.statistics import ENOUGH_SEEDS, MIN_SEEDS, SEEDS_RULE, half_width
 from qdsweep.analysis.tables.comparisons import WELCH, tasks
@@ -81,7 +81,7 @@ def headline(data: SweepData) -> str:
         means = f"mean {metric.phrase}" if len(best) == 1 else f"means of the {metric.phrase}"
         scores = listed([_score(data, metric, group, texts[group]) for group in best])
         text += f" {the} {data.rank.extreme} {means} {verb} of {scores}."
-        sure = tested(plan, scales)
+        sure = tested_scales(plan, scales)
         if sure:
             best = [group for scale, group in zip(scales, best, strict=True) if scale in sure]
             text += _tested(data, sure, best)
@@ -92,7 +92,7 @@ def _ranked(tables: SweepTables) -> dict[str, list[str]]:
     """Returns the scales of several groups that have the metric that ranks, with these groups."""
     scales = {
         scale: [g for g in groups if tables.counts([g])[0] and g not in tables.plan.untested]
-        for scale, groups in ranked(tables.plan, tables.score_scales).items()
+        for scale, groups in ranked_scales(tables.plan, tables.score_scales).items()
     }
     return {scale: groups for scale, groups in scales.items() if len(groups) > 1}
 

@@ -19,7 +19,7 @@ import numpy as np
 from qdsweep.analysis.columns import column_names, tabled
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.noise import COLUMN as NOISE
-from qdsweep.analysis.noise import most_uncertain, tested, with_noise
+from qdsweep.analysis.noise import most_uncertain, tested_scales, with_noise
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, mean_of, standard_error
@@ -122,7 +122,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         note += first_batch_note(by_name, dressed[-1])
     sheet = replace(sheet, note=sheet.note + note)
     write_sheet(sweep_dir, sheet, table)
-    score_scales = tested(plan, score_scales_of(summary, names.names))
+    score_scales = tested_scales(plan, score_scales_of(summary, names.names))
     write_factors(sweep_dir, plan, summary, score_scales, names)
     write_comparisons(sweep_dir, plan, summary, score_scales, names)
     write_over_tasks(

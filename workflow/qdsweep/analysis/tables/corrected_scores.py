@@ -1,8 +1,11 @@
 """The table of corrected archives: by how much a sweep overestimates its QD scores."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import (
@@ -14,27 +17,31 @@ from qdsweep.analysis.selection import (
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_of, standard_error
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.elites.corrected_archive import CORRECTED_METRICS
+from qdsweep.elites.corrected_archive import CORRECTED_METRICS, read_hits, read_robustness
 from qdsweep.errors import BadInput
-from qdsweep.files import AGAIN
 from qdsweep.metrics import BY_NAME, DRAWN, RANK
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
-from qdsweep.records.sums import read_checked
-from qdsweep.text import common_decimals, mean_and_error, plural
+from qdsweep.text import common_decimals, listed, mean_and_error, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Column of tables/corrected.csv -> its heading.
 _OWN = [metric for metric in DRAWN if metric.name in CORRECTED_METRICS]
-_METRICS: dict[str, str] = {}
+_METRICS: dict[str, str] = {"delivered_qd_score": "QD score, delivered"}
 for _one in _OWN:
     _METRICS[_one.column] = _one.heading
     _METRICS[f"corrected_{_one.column}"] = f"{_one.heading}, corrected"
     if _one.name == "qd_score":
         _METRICS["luck_percent"] = "Overestimation (%)"
+_METRICS |= {
+    "objective_loss": "Objective loss",
+    "hit_rate_percent": "Hit rate (%)",
+    "hit_rate_median_percent": "median of elites",
+    "hit_rate_low_percent": "10 % quantile",
+}
 
 
 def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
@@ -58,7 +65,7 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
         for run in dict.fromkeys(row.run for row in rows):
             folder = RunDir(runs_dir / run)
             if folder.corrected(settings.stem).exists():
-                records.append({"group": group, **_record(folder, settings.stem)})
+                records.append({"group": group, **_record(folder, settings)})
     if not records:
         raise BadInput(
             f"{runs_dir}: no run has a {settings.stem}.json: run `snakemake`, which makes them, or "
@@ -74,12 +81,16 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
     best, label = BY_NAME["obj_max"], tables.metric("obj_max").label
     headings = {name: head.replace(RANK.always.label, score) for name, head in _METRICS.items()}
     headings[best.name] = headings[best.name].replace(best.label, label)
-    sheet = _sheet(group_names(plan).dressed(shown), headings, _note(runs, settings, further))
+    if _is_lucky(runs):  # the luckiest of all evaluations
+        headings = {name: head for name, head in headings.items() if best.name not in name}
+    note = _note(runs, settings, further)
+    note += _convergence(runs, settings, group_names(plan).label)
+    sheet = _sheet(group_names(plan).dressed(shown), headings, note)
     write_sheet(sweep.tables, sheet, data)
 
 
-def _record(folder: RunDir, stem: str) -> dict[str, Any]:
-    about = read_checked(folder.corrected(stem), AGAIN)
+def _record(folder: RunDir, settings: Reevaluate) -> dict[str, Any]:
+    about = read_robustness(folder.path, settings)
     record = {
         "scale": score_scale_of(folder.path, read_summary(folder)),
         "seed_matters": about["seed_matters"],
@@ -96,7 +107,56 @@ def _record(folder: RunDir, stem: str) -> dict[str, Any]:
     if not about["seed_matters"]:
         share *= 0  # only the order of a sum differs
     record["luck_percent"] = 100 * share
-    return record
+    hits = read_hits(folder, settings.stem) / settings.times if about["hit_rate"] else np.empty(0)
+    low, median = np.quantile(hits, (0.1, 0.5)) if len(hits) else (math.nan, math.nan)
+    half = (about["corrected_half"] or {}).get("qd_score")
+    later = {
+        "delivered_qd_score": (about["delivered"] or {}).get("qd_score"),
+        "delivered_error": about["delivered_error"],
+        "half": half,
+        "objective_loss": about["objective_loss"],
+        "hit_rate_percent": None if about["hit_rate"] is None else 100 * about["hit_rate"],
+        "hit_rate_median_percent": 100 * median,
+        "hit_rate_low_percent": 100 * low,
+    }
+    return record | {name: math.nan if value is None else value for name, value in later.items()}
+
+
+def _is_lucky(runs: "pd.DataFrame") -> bool:
+    return bool((runs["seed_matters"] & ~runs["one_seed"]).any())
+
+
+def _convergence(runs: "pd.DataFrame", settings: Reevaluate, called: Callable[[str], str]) -> str:
+    """Returns sentences on scores that more evaluations of each elite would change.
+
+    The corrected score has not converged where its second half of evaluations changes it by more
+    than the standard error over seeds. The delivered score has no bias, but noise within a run.
+    """
+    text = ""
+    groups = {str(group): rows for group, rows in runs.groupby("group", sort=False)}
+    more = [
+        called(group)
+        for group, rows in groups.items()
+        if abs((rows["corrected_qd_score"] - rows["half"]).mean())
+        > standard_error(rows["corrected_qd_score"].to_numpy(float))
+    ]
+    if more:
+        text += (
+            f" Not converged: the corrected QD score of {listed(more, most=3)} differs by more than"
+            f" its standard error from that of {settings.times // 2} evaluations. Use times:"
+            f" {4 * settings.times}."
+        )
+    noisy = [
+        called(group)
+        for group, rows in groups.items()
+        if rows["delivered_error"].mean() > 0.5 * rows["delivered_qd_score"].std()
+    ]
+    if noisy:
+        text += (
+            f" The delivered QD score of {listed(noisy, most=3)} has a standard error within runs"
+            " of more than half of its standard deviation between seeds. More times lower it."
+        )
+    return text
 
 
 def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
@@ -138,7 +198,10 @@ def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
         f"Every elite of the final archives was evaluated {plural(settings.times, 'time')} again "
         "with fresh evaluation seeds. It was then inserted with its mean objective and measures "
         "into an empty archive: the corrected one (Flageat and Cully 2024). Overestimation: the "
-        "share of the QD score that is lost. Mean ± standard error over seeds."
+        "share of the QD score that is lost. Delivered: the mean QD score of a user who asks the "
+        "archive for each cell and plays its elite once. Objective loss: reported minus mean "
+        "objective. Hit rate: the share of evaluations in the elite's own cell. Mean ± standard "
+        "error over seeds."
     )
     if runs["one_seed"].any() and runs["seed_matters"].any():
         text += (

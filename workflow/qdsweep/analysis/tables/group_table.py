@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qdsweep.analysis.columns import STATISTICS, column_names
-from qdsweep.analysis.noise import LUCKY, ranked, tested
+from qdsweep.analysis.noise import LUCKY, ranked_scales, tested_scales
 from qdsweep.analysis.selection import (
     cells_of,
     compared_metric,
@@ -181,7 +181,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     if plan.imported_groups:
         note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
     note += unequal_budgets(plan, table, score_scales) + elites_below_range(summary)
-    if len(score_scales) > len(ranked(plan, score_scales)):
+    if len(score_scales) > len(ranked_scales(plan, score_scales)):
         note += " Groups are not ranked where evaluations depend on their seed."
     return Sheet(
         "table",
@@ -371,8 +371,8 @@ def best_and_possible(
     several = {scale: groups for scale, groups in several.items() if len(groups) > 1}
     known: Places = set()
     for wanted in dict.fromkeys((plan.rank, *main)):
-        shown = ranked(plan, several, wanted)
-        scales, sure = list(shown.values()), tested(plan, shown, wanted)
+        shown = ranked_scales(plan, several, wanted)
+        scales, sure = list(shown.values()), tested_scales(plan, shown, wanted)
         compared = [compared_metric(wanted, summary, groups) for groups in scales]
         runs = {metric: runs_of(plan, summary, metric.column) for metric in dict.fromkeys(compared)}
         tasks = [

@@ -4,17 +4,24 @@ The first record, JSON, repeats the number and the cell of the request. The proc
 record of the kind "." with a byte, whether the film is complete.
 """
 
+import math
+
 import numpy as np
 
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains.plugin import drawn_lines
+from qdsweep.elites.corrected_archive import read_hits
 from qdsweep.errors import BadInput
 from qdsweep.experiment.fresh_seeds import fresh_seeds
 from qdsweep.features.rollouts.rollout import episodes_of, play_episode, score, seed_to_play
 from qdsweep.features.rollouts.stream import Pictures, Send, introduce_elite, note
+from qdsweep.files import AGAIN
+from qdsweep.records.paths import RunDir
+from qdsweep.records.sums import read_checked
 from qdsweep.runs.elite import Elite
 from qdsweep.runs.load import Run
 
+_NORMAL = 1.959963984540054  # the 97.5 % quantile
 _LONGEST = 30.0  # of an episode at full rate of pictures [s]
 FRESH = Reevaluate()  # the fresh seeds are those of `qdsweep reevaluate`
 
@@ -38,6 +45,8 @@ def film(run: Run, cell: int, send: Send) -> bool:
     if elite is None:
         raise BadInput(f"the cell {cell} of {run.path} has no elite")
     introduce_elite(elite, send)
+    if hits := _hits(run, elite.row):
+        send(note(hits=hits))
     own = np.array([elite.objective, *elite.measures])
     seed, is_own = seed_to_play(run, elite)
     scored, is_complete = None, True
@@ -56,6 +65,32 @@ def film(run: Run, cell: int, send: Send) -> bool:
     for fresh_seed in seeds[:, elite.row].tolist():
         send(note(fresh=score(run, elite, fresh_seed).tolist()))
     return is_complete
+
+
+def _hits(run: Run, row: int) -> tuple[int, int, float, float] | None:
+    """Returns how often an elite landed in its own cell, of how many evaluations, with an interval.
+
+    They are those of the largest re-evaluation of this archive; None where there is none. The
+    interval of the rate is Wilson's of 1927, at 95 %.
+    """
+    known = {}
+    for path in run.path.glob("reevaluated-*.json"):
+        about = read_checked(path, AGAIN)
+        if about["archive_digest"] == run.summary["archive_digest"]:
+            known[int(about["times"])] = path.stem
+    for times in sorted(known, reverse=True):
+        hits = read_hits(RunDir(run.path), known[times])
+        if len(hits):
+            return int(hits[row]), times, *wilson(int(hits[row]), times)
+    return None
+
+
+def wilson(hits: int, times: int) -> tuple[float, float]:
+    """Returns the ends of Wilson's 95 % interval of a rate."""
+    rate, spread = hits / times, _NORMAL**2 / times
+    half = math.sqrt(rate * (1 - rate) * spread + (spread / 2) ** 2)
+    low, high = ((rate + spread / 2 + sign * half) / (1 + spread) for sign in (-1, 1))
+    return low, high
 
 
 def _show(run: Run, elite: Elite, seed: int, send: Send) -> np.ndarray | None:

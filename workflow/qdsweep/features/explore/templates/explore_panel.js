@@ -35,6 +35,7 @@ async function choose(archive, cell, isAsked = true) {
     if (record.error) screen.append(sentence(record.error));
     if (record.unseen !== undefined) screen.append(sentence(record.unseen || "This domain has no pictures. The parameters are below."));
     if (record.lines) { panel.lines = record.lines; drawLines(screen, record.lines); redraw(); }
+    if (record.hits) fact("lands here", `in ${record.hits[0]} of ${record.hits[1]} [${record.hits[2].toFixed(2)}, ${record.hits[3].toFixed(2)}]`);
     if (record.steps) fact("episode", `${count(record.steps)} steps`);
     if (record.same !== undefined) fact("played again", record.same === null ? "with another seed" : record.same ? "the same score" : "another score");
     if (record.deterministic) seeds.replaceChildren(note("The domain does not depend on seeds."));
