@@ -317,13 +317,14 @@ def elites_below_range(summary: "pd.DataFrame") -> str:
 def first_batch_note(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
     """Returns a sentence on groups that spent 5 % of their budget and more on a larger first batch.
 
-    That is mostly due to `initial_solutions` of MAP-Elites.
+    That is mostly due to `initial_solutions` of MAP-Elites. Imported runs may have no curve, only
+    their end.
     """
     used = table.set_index("group")["evaluations_mean"]
     large = []
     for group, curve in curves.groupby("group", sort=False):
         first, *later = curve["evaluations"].head(2)
-        if first >= _LARGE * used[group] and not (later and later[0] - first >= first):
+        if later and first >= _LARGE * used[group] and later[0] - first < first:
             large.append(f"{number(first)} of {number(used[group])} evaluations of {group}")
     if not large:
         return ""
