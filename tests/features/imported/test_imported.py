@@ -26,15 +26,16 @@ from qdsweep.records.leftovers import orphans
 from qdsweep.records.paths import Results
 
 GROUP = "their CMA-ME (imported)"
+SEEDS = (1, 2, 3, 4, 5)
 
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """Two groups of three runs, and three external runs with the highest scores."""
+    """Two groups of five runs, and five external runs with the highest scores."""
     folder = tmp_path_factory.mktemp("study")
     results, rows = Results(folder / "results"), []
     for name, sigma in (("wide", 0.8), ("narrow", 0.3)):
-        for seed in (1, 2, 3):
+        for seed in SEEDS:
             run, archive = make_run(results.runs, name, seed, sigma=sigma)
             rows.append(({"algorithm": name, "seed": seed}, run, ITERATIONS, None))
             if name == "wide":
@@ -43,7 +44,7 @@ def sweep(tmp_path_factory):
     about = {
         "algorithm": "their CMA-ME",
         "domain": "sphere",
-        "seeds": [1, 2, 3],
+        "seeds": [*SEEDS],
         "objective_range": [-600, 100],
         "archive": {"file": "{seed}.npz", "dims": [12, 12], "ranges": [[-16, 16], [-16, 16]]},
         "evaluations": ITERATIONS * BATCH,
@@ -70,7 +71,7 @@ def test_tables_show_them_as_a_group_that_is_marked_and_tested(sweep):
     tested = pd.read_csv(sweep / "tables/comparisons.csv")
     assert GROUP in set(tested["higher"]) and len(tested) == 3
     assert GROUP not in set(pd.read_csv(sweep / "tables/timing.csv")["group"])
-    assert (pd.read_csv(sweep / "summary.csv")["engine"] == "imported").sum() == 3
+    assert (pd.read_csv(sweep / "summary.csv")["engine"] == "imported").sum() == len(SEEDS)
 
 
 def test_figures_and_words_mark_them_and_keep_the_colours_of_ours(sweep, snapshot):
@@ -92,10 +93,10 @@ def test_they_are_never_confirmed_asked_for_or_cleaned_away(sweep):
     data = data_of(sweep)
     assert winners(data, 1) == [GROUP]
     assert winners(data, 1, data.plan.imported_groups) == ["wide"]
-    assert len(data.plan.runs()) == 6 and not any(run.group == GROUP for run in data.plan.runs())
+    assert len(data.plan.runs()) == 10 and not any(run.group == GROUP for run in data.plan.runs())
     results = Results(sweep.parent.parent)
     (sweep / "plan.json").rename(sweep / "aside")
-    assert len(list(orphans(results))) == 6 and len(list(results.known_runs())) == 9
+    assert len(list(orphans(results))) == 10 and len(list(results.known_runs())) == 15
     (sweep / "aside").rename(sweep / "plan.json")
 
 

@@ -220,9 +220,9 @@ def performance_profile(strata: Strata, taus: Scores) -> tuple[Scores, Scores, S
     Clopper and Pearson (1934) for all runs. It holds for several tasks, too. The number of runs
     above tau has no longer tails than one binomial with the same mean (Hoeffding 1956).
 
-    It covered the fraction in 95.8 to 100 % of 20,000 sweeps of 1 to 10 tasks with 3 to 20 seeds,
-    at 8 to 40 sets of probabilities near 0, 1 and between. Percentiles of a bootstrap over runs
-    covered 39 to 43 % near the ends, where all runs are on one side of tau.
+    It covered the fraction in 95.4 to 100 % of 20,000 sweeps, for 1 to 10 tasks with 3 to 20 seeds
+    and 20 or 40 sets of probabilities near 0, near 1 and between (mean 98.7 %). Percentiles of a
+    bootstrap over runs covered 39 to 43 % near the ends, where all runs are on one side of tau.
 
     Args:
         strata: The runs of each task.

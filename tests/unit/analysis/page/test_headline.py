@@ -1,5 +1,7 @@
 """The first sentences of the page answer whether the best group differs from the others."""
 
+from dataclasses import replace
+
 from given import make_tables, without_decimals
 from looks import data_of
 from searching import grid, halving, population, searched
@@ -49,3 +51,11 @@ def test_the_settings_of_a_search_are_those_of_its_table(tmp_path):
         count = place_table(search)["setting"].nunique()
         assert f" {plural(count, 'setting')}, " in headline(data)
     assert count > len(members), "the population tried others on the way"
+
+
+def test_the_lowest_mean_is_the_best_where_smaller_is_better(tmp_path):
+    data = data_of(make_tables(tmp_path, {"a": HIGH, "b": LOW, "c": LOWEST}))
+    vars(data)["plan"] = replace(data.plan, rank=replace(data.rank, smaller=True))
+    text = headline(data)
+    assert " The lowest mean " in text and " is that of c (" in text
+    assert " It is significantly lower than that of b and a (" in text

@@ -100,7 +100,9 @@ def column_notes(
     text = ""
     if iqm:
         few = f" (for {ENOUGH_SEEDS} seeds or more)" if (counts < ENOUGH_SEEDS).any() else ""
-        text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
+        text += (
+            f" IQM: interquartile mean of the {iqm.phrase} with its pointwise 95 % interval{few}."
+        )
         known = [cell.text.endswith("]") for cell in columns["iqm"].cells]
         if not all(known[place] for place in np.flatnonzero(counts >= ENOUGH_SEEDS)):
             text += " It is unknown where the middle half of the runs are equal."

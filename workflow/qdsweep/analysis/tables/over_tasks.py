@@ -138,7 +138,8 @@ def _write_means(
     fewest = min(len(task) for strata in scores.values() for task in strata)
     note = (
         f"Scores are {score.text}: 1 is {score.best}. Mean: of the tasks' means. IQM:"
-        " interquartile mean of all runs with its 95 % interval over seeds, tasks being strata."
+        " interquartile mean of all runs with its pointwise 95 % interval over seeds, tasks being"
+        " strata."
     )
     if fewest >= MIN_SEEDS and data["iqm_low"].isna().any():
         note += " It is unknown where the middle half of the runs are equal."
