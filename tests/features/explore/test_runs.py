@@ -57,14 +57,17 @@ def test_without_a_name_it_is_the_last_sweep(results):
         assert page.ask("/tests")[0] == 404
 
 
-def test_groups_of_several_sweeps_are_tested_as_by_compare(results):
-    with served("one", "two", cwd=results.path.parent) as page:
-        assert page.index()["sweeps"] == ["one", "two"]
+def test_groups_of_several_sweeps_are_tested_as_by_compare(results, tmp_path):
+    results = Results(shutil.copytree(results.path, tmp_path / "results"))
+    text = "::: algorithm map_elites cma_me ::: seed 4 5 6"
+    compute_sweep(results.path, EXPERIMENT, text, name="three")
+    with served("one", "two", "three", cwd=tmp_path) as page:
+        assert page.index()["sweeps"] == ["one", "two", "three"]
         tests = json.loads(page.get("/tests"))
-    sheet = compare_sweeps(results, ["one", "two"]).comparisons
+    sheet = compare_sweeps(results, ["one", "two", "three"]).comparisons
     assert tests["columns"] == sheet.columns
     assert tests["rows"] == [[cell.text for cell in row] for row in sheet.rows] != []
-    names_all(" ".join(tests["notes"]), sheet.note, "1 run")
+    names_all(" ".join(tests["notes"]), sheet.note, "2 runs")
 
 
 def test_a_run_of_several_names_is_shown_once(results):
