@@ -32,7 +32,7 @@ FILES
   sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
   tables/runs.tsv       swept values and id of each run
   tables/summary.csv    a row for each run, at the sweep's budget
-  tables/table.*        a row for each group: mean and standard error over seeds (CSV, md, LaTeX)
+  tables/table.*        a row for each group: mean, standard error (CSV) or interval (md, LaTeX)
   tables/curves.csv     mean and standard error of each group over evaluations
   tables/*              further tables{search}
   figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
