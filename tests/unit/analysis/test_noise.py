@@ -87,6 +87,7 @@ def test_without_re_evaluation_nothing_is_ranked_and_the_remedy_has_its_cost(tmp
     )
     assert "highest" not in text and "significant" not in text
     names_all(read_sheet(sweep / "table.json").note, NOT_RANKED)
+    names_all(read_sheet(sweep / "tables/comparisons.json").note, "depend on their seed")
     lucky = {"Best objective"}
     assert not lucky & {*read_sheet(sweep / "table.json").columns, *run_sheet(data).columns}
     assert "obj_max" not in [metric.name for metric in data.curve_metrics]

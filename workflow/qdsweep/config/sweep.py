@@ -270,7 +270,8 @@ class SweepFile(Model):
         default=RANK.name,
         description=(
             "the metric that ranks the groups, such as coverage or qd_auc; norm_qd_score: "
-            "qd_score for archives without cells"
+            "qd_score for archives without cells, and norm_delivered_qd_score (with `reevaluate`) "
+            "where evaluations depend on their seed"
         ),
     )
     tests: Literal["welch", "paired"] = Field(
@@ -293,7 +294,10 @@ class SweepFile(Model):
     tables: Tables = Field(default=Tables(), description="columns of the table of groups")
     reevaluate: Reevaluate | None = Field(
         default=None,
-        description="corrected archives, which show how much a score is overestimated; null: none",
+        description=(
+            "every elite evaluated again at the end: delivered and corrected scores, hit rates; "
+            "null: none"
+        ),
     )
     rollouts: Rollouts | None = Field(
         default=None, description="animations of elites at their task; null: none"

@@ -36,7 +36,7 @@ def find_noise(
 ) -> Stochastic:
     """Returns whether evaluations of a run's elites depend on their seed.
 
-    At most `CHECKED_ELITES` elites get one more evaluation, in no budget. An error changes no
+    At most `CHECKED_ELITES` of them get one more evaluation, in no budget. An error changes no
     result.
 
     Args:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.legend import Called
+from qdsweep.analysis.noise import tested_scales
 from qdsweep.analysis.selection import compared_metric, in_percent, short_names
 from qdsweep.analysis.sheet import (
     Cell,
@@ -320,6 +321,8 @@ def comparisons(
         left_out = left_out or len(shown.holm) < pairs.count
     heads = ["Task"] if len(score_scales) > 1 else []
     note = NOTHING_TESTED
+    if set(plan.noise) - set(tested_scales(plan, plan.noise)):
+        note = "Groups are not tested where evaluations depend on their seed."
     if rows:
         note = _pairs_note(plan, compared, left_out) + limits_text(records, most)
     note += untested_text(plan, called.label)

@@ -335,6 +335,9 @@ def _plan(plans: list[Plan], groups: list[_Group]) -> dict[str, Any]:
         data["untested"] = untested
     if any(plan.best_ever for plan in plans):
         data["best_ever"] = True
+    again = [plan.reevaluate for plan in plans]
+    if again[0] is not None and again.count(again[0]) == len(again):
+        data["reevaluate"] = again[0].model_dump()
     figures = _figures(plans, Plan.of(data))
     return {**data, "rank": plans[0].rank.name, "figures": figures}
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.columns import tabled
 from qdsweep.analysis.legend import group_names
-from qdsweep.analysis.selection import score_scales_of
+from qdsweep.analysis.noise import noise_text, tested_scales
+from qdsweep.analysis.selection import largest_budgets, score_scales_of
 from qdsweep.analysis.sheet import Sheet
-from qdsweep.analysis.tables.aggregate import read_runs, summary_of
+from qdsweep.analysis.tables.aggregate import noisy_plan, read_runs, summary_of
 from qdsweep.analysis.tables.comparisons import comparisons
 from qdsweep.analysis.tables.group_table import group_sheet, group_table
 from qdsweep.features.compare.merged import Merged, merge_sweeps
@@ -46,11 +47,17 @@ def compare_sweeps(results: Results, names: Sequence[str]) -> Compared:
     merged = merge_sweeps(results, names)
     plan = tabled(Plan.of(merged.plan), results)
     sweep = results.comparison(plan.name)
-    summary = summary_of(plan, read_runs(plan, sweep, results.runs))
+    read = read_runs(plan, sweep, results.runs)
+    plan = noisy_plan(plan, read)
+    summary = summary_of(plan, read)
     table, called = group_table(plan, summary), group_names(plan)
     dressed = called.dressed_plan(plan), called.dressed(summary), called.dressed(table)
-    tests, _ = comparisons(plan, summary, score_scales_of(summary, called.names), called)
-    return Compared(group_sheet(*dressed), tests, [*merged.notes, *sentence_apart(merged, summary)])
+    scales = tested_scales(plan, score_scales_of(summary, called.names))
+    tests, _ = comparisons(plan, summary, scales, called)
+    notes = [*merged.notes, *sentence_apart(merged, summary)]
+    if noise := noise_text(plan, largest_budgets(summary)):
+        notes.append(noise.strip())
+    return Compared(group_sheet(*dressed), tests, notes)
 
 
 def sentence_apart(merged: Merged, summary: "pd.DataFrame") -> list[str]:
