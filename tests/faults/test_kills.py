@@ -324,7 +324,7 @@ def tables(folder: Path) -> dict[str, list]:
 def corrected(folder: Path) -> dict[str, object]:
     """The corrected values of each run."""
     paths = [*folder.glob("results/runs/*/reevaluated-*.json")]
-    assert len(paths) == len(ALGORITHMS)
+    assert len(paths) == len(ALGORITHMS) + 1, "and of the run that confirms"
     return {path.parent.name + ": corrected": read_json(path) for path in paths}
 
 

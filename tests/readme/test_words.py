@@ -37,7 +37,7 @@ WORDS = {
     ),
     r"(what|who|which) leads": "the best configuration",
     r"lengthen(s|ed|ing)?": "extend",
-    r"(luck|lucky)": "overestimation, chance",
+    r"luck": "overestimation, chance",  # a lucky evaluation is the field's word
     r"turned away": "rejected",
     r"unseen seeds": "held-out seeds",
     r"swept names?": "swept parameter",

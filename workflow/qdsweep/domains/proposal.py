@@ -23,7 +23,7 @@ _AGAIN = 4  # policies played again with another seed
 _COMPONENTS = 16  # of an observation or action; pictures have too many to try all
 _BINS = 8
 _ANY = (-1e300, 1e300)
-_EPISODES = "episodes: 1  # an evaluation averages them: more episodes, less luck, more steps"
+_EPISODES = "episodes: 1  # an evaluation averages them: more episodes, less noise, more steps"
 
 
 class Proposal(NamedTuple):
