@@ -169,7 +169,7 @@ def test_the_rank_test_is_corrected_and_its_smallest_p_is_named(tmp_path):
     corrected = multitest.multipletests(pairs["mann_whitney_p"], method="holm")[1]
     assert pairs["mann_whitney_holm_p"].tolist() == pytest.approx(list(corrected))
     note = read_sheet(sweep / "tables/comparisons.json").note
-    assert "p (Mann-Whitney) is at least 0.079" in note
+    assert "p (Mann-Whitney, Holm) is at least 0.079" in note
     del scores["g4"]
     note = read_sheet(make_tables(tmp_path / "4", scores) / "tables/comparisons.json").note
     assert "is at least" not in note

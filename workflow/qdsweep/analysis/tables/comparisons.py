@@ -27,7 +27,6 @@ from qdsweep.analysis.sheet import (
 from qdsweep.analysis.statistics import (
     ALPHA,
     ENOUGH_SEEDS,
-    SEEDS_RULE,
     Differences,
     Scores,
     holm,
@@ -58,7 +57,7 @@ HEADINGS = (
     "A [95 %]",
     "p (Bonferroni)",
     "p (Holm)",
-    "p (Mann-Whitney)",
+    "p (Mann-Whitney, Holm)",
 )
 _DATA = (
     "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
@@ -72,8 +71,8 @@ Records = list[dict[str, Any]]
 # More groups of a scale than these, and the table shows the best ones: all pairs are tested.
 SHOWN_GROUPS = 12
 NOTHING_TESTED = (
-    "No test is possible. A test needs two groups with different runs and comparable QD scores"
-    f" (same domain, archive and offset). {SEEDS_RULE}"
+    f"No test: it needs two groups of at least {ENOUGH_SEEDS} seeds each, with different runs and"
+    " comparable QD scores (same domain, archive and offset)."
 )
 _NAME = "factors"
 _NAMED = 5  # untested groups in a note
@@ -273,7 +272,7 @@ def limits_text(records: Records, most: int) -> str:
     least = most * min(least_mann_whitney(*counts) for counts in runs)
     if least > ALPHA:
         text += (
-            f" With few runs for {plural(most, 'pair')}, p (Mann-Whitney) is at least"
+            f" With few runs for {plural(most, 'pair')}, p (Mann-Whitney, Holm) is at least"
             f" {p_value(min(least, 1.0))}."
         )
     if any(math.isnan(record["difference_low"]) for record in records):
@@ -361,14 +360,13 @@ def tests_text(plan: Plan, family: str, compared: Collection[Metric]) -> str:
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
     mixed = any(metric is not rank for metric in compared)
     test = "Student's t-test of the differences of runs of one seed" if paired else "Welch's t-test"
-    ranks = "" if paired else " Mann-Whitney: the U test, corrected by Holm's method."
+    ranks = "" if paired else " Mann-Whitney: the exact U test."
     return (
         f"Difference: of the mean {rank.phrase}{without if mixed else ''}, with simultaneous 95 %"
-        f" intervals by {test}. They exclude 0 where p (Bonferroni) is at most 0.05. p: two-sided,"
-        f" corrected for {family} by Bonferroni's and by Holm's method.{ranks}"
-        " A: Vargha and Delaney's measure, the probability that a run of the first group is"
-        f" {'worse' if rank.smaller else 'better'} than one of the second, with its pointwise 95 %"
-        " interval. The unit of replication is the seed."
+        f" intervals by {test} (Bonferroni). p: two-sided, corrected for {family}.{ranks}"
+        " A: Vargha and Delaney's measure, the probability that a run of the group with the higher"
+        f" mean is {'worse' if rank.smaller else 'better'} than one of the other (ties count half),"
+        " with its pointwise 95 % interval."
     )
 
 
@@ -386,7 +384,11 @@ def untested_text(plan: Plan, called: Callable[[str], str] = str) -> str:
 
 def _pairs_note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
     family = "all pairs of the domain, archive and offset"
-    text = f"Every pair of groups with comparable QD scores. {tests_text(plan, family, compared)}"
+    text = (
+        f"Every pair of groups with comparable QD scores. {tests_text(plan, family, compared)}"
+        " These are more questions than that for the best group, so a pair may be open here"
+        " although the best group is known."
+    )
     if left_out:
         text += (
             f" Shown: the {SHOWN_GROUPS} groups with the {plan.rank.extreme} means. The correction"
@@ -456,7 +458,9 @@ def write_factors(
     compared = {metric for _, _, metric, _ in scales}
     note = _note(plan, compared, left_out) + limits_text(records, most)
     note += untested_text(plan, called.label)
-    sheet = Sheet(_NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
+    sheet = Sheet(
+        _NAME, "Differences in one parameter", note, [*heads, *HEADINGS], len(heads) + 2, rows
+    )
     data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *_DATA])
     write_sheet(folder, sheet, data)
 
@@ -496,7 +500,8 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
 def _note(plan: Plan, compared: Collection[Metric], left_out: bool) -> str:
     text = (
         "Pairs of groups that differ in one swept parameter only."
-        f" {tests_text(plan, 'all such pairs of the parameter', compared)}"
+        f" {tests_text(plan, 'all such pairs of the parameter', compared)} The table of all"
+        " pairs corrects for more of them."
     )
     if left_out:
         text += (

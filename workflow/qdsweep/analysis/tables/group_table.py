@@ -39,6 +39,8 @@ MEAN_QD_SCORE = BY_NAME["qd_auc"]
 
 # The groups that may be the best.
 MARK = "†"
+# From here on the winsorised standard error has enough degrees of freedom.
+_MANY_SEEDS = 10
 # Budgets of comparable groups may differ by this share without a warning.
 _ALIKE = 0.02
 BUDGET_UNITS = {"evaluations": "evaluations", "steps": "environment steps"}
@@ -108,6 +110,8 @@ def column_notes(
         known = [cell.text.endswith("]") for cell in columns["iqm"].cells]
         if not all(known[place] for place in np.flatnonzero(counts >= ENOUGH_SEEDS)):
             text += " It is unknown where the middle half of the runs are equal."
+        if (counts >= ENOUGH_SEEDS).any() and counts.max() < _MANY_SEEDS:
+            text += f" With fewer than {_MANY_SEEDS} seeds its width is uncertain."
     if "qd_auc" in chosen:
         heading = columns["qd_auc"].heading
         text += f" {heading}: mean over the evaluations of the budget."
@@ -449,8 +453,9 @@ def _note(plan: Plan, partial: bool, best: bool, tested: bool, counts: "pd.Serie
     if tested:
         test = "Welch's t-tests" if plan.tests == WELCH else "t-tests of runs of one seed"
         text += (
-            f" {MARK}: the best of these groups is among the marked ones (95 % for each column,"
-            f" one-sided {test})."
+            f" {MARK}: the best of these groups is among the marked ones of a column (95 %,"
+            f" one-sided {test} at 5 % divided by the number of groups). Columns without {MARK} are"
+            " not tested."
         )
     if best and (counts < ENOUGH_SEEDS).any():
         text += f" {SEEDS_RULE} Groups with fewer are not tested."
