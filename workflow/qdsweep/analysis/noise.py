@@ -26,6 +26,11 @@ COLUMN = "stochastic"
 LUCKY, ONE_SEED, NOT_KNOWN, CERTAIN = "yes", "one seed", UNKNOWN, "no"
 _WORDS = (LUCKY, ONE_SEED, NOT_KNOWN, CERTAIN)
 _TIMES = 10
+# What the delivered QD score is.
+DELIVERED_TEXT = (
+    "the elite of each filled cell is played once, and its objective minus the offset counts if the"
+    " outcome falls into that cell, otherwise 0 (mean over the re-evaluations)"
+)
 
 _Groups = TypeVar("_Groups")
 
@@ -117,7 +122,7 @@ def noise_text(plan: Plan, summary: "pd.DataFrame") -> str:
     if LUCKY in words and rank in REEVALUATED:
         text = (
             " Evaluations of this task depend on their seed. Groups are ranked by what the archive"
-            " delivers: a user asks it for a cell and plays the elite once."
+            f" delivers: {DELIVERED_TEXT}."
         )
         if plan.tests == "paired" and plan.reevaluate and plan.reevaluate.common:
             text += " All runs have common fresh seeds, so this holds for these seeds only."
