@@ -1,6 +1,7 @@
 """Where evaluations depend on their seed, groups are ranked by what archives deliver, or not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,12 @@ from looks import data_of
 from refusals import names_all
 
 from qdsweep import load_sweep
-from qdsweep.analysis.noise import DELIVERED_TEXT
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.noise import DELIVERED_TEXT, reported_text
 from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.page.interactive import interactive_figures
+from qdsweep.analysis.page.methods import _figures_of_merit
 from qdsweep.analysis.page.report import run_sheet
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
@@ -89,8 +94,9 @@ def test_without_re_evaluation_nothing_is_ranked_and_the_remedy_has_its_cost(tmp
     assert "highest" not in text and "significant" not in text
     names_all(read_sheet(sweep / "table.json").note, NOT_RANKED)
     names_all(read_sheet(sweep / "tables/comparisons.json").note, "depend on their seed")
-    lucky = {"Best objective"}
-    assert not lucky & {*read_sheet(sweep / "table.json").columns, *run_sheet(data).columns}
+    for columns in (read_sheet(sweep / "table.json").columns, run_sheet(data).columns):
+        assert "QD score / cells, as reported" in columns
+        assert not {"Best objective", "QD score / cells"} & {*columns}
     assert "obj_max" not in [metric.name for metric in data.curve_metrics]
     assert list(load_sweep("given", tmp_path)) == ["algorithm", "seed", "id", *RESULTS, "group"]
 
@@ -112,6 +118,30 @@ def test_with_it_the_delivered_score_ranks_is_tested_and_has_the_headline(tmp_pa
     # The objective range is 0 to 2.
     np.testing.assert_allclose(table["delivered_qd_score_fraction"], np.array(expected) / 2)
     assert (table["hit_rate"] == 0.5).all() and (table["objective_loss"] == 0.1).all()
+
+
+def test_what_a_search_reports_has_a_warning_where_it_is_lucky(tmp_path):
+    data = data_of(make(tmp_path, Reevaluate(times=4)))
+    warning = reported_text(data.plan)
+    names_all(warning, "as reported", "ranked by the delivered QD score per cell")
+    with style():
+        captions = [learning_curves(data).caption]
+    captions.append(interactive_figures(data)[0].caption)
+    assert all(warning in caption for caption in captions)
+    assert "best objective" not in _figures_of_merit(data)
+    certain = replace(data, plan=replace(data.plan, noise=dict.fromkeys(data.plan.noise, "no")))
+    assert not reported_text(certain.plan) and "best objective" in _figures_of_merit(certain)
+
+
+@pytest.mark.parametrize("own", ["no", "unknown"])
+def test_imported_runs_cannot_be_evaluated_again(tmp_path, own):
+    data = data_of(make(tmp_path, stochastic=None))
+    rows = [replace(row, imported=row.group == "again") for row in data.plan.rows]
+    plan, table = replace(data.plan, rows=rows), data.table.assign(stochastic=[own, "unknown"])
+    assert list(table["group"]) == ["kept", "again"]
+    text = headline(replace(data, plan=plan, table=table))
+    assert ("imported runs depend on their seed is not known" in text) == (own == "no")
+    assert ("`qdsweep reevaluate`" in text) == (own == "unknown")
 
 
 def test_common_seeds_are_tested_by_pairs_only(tmp_path):

@@ -69,9 +69,9 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
         "QD score of the final archives, as reported and corrected. Corrected: every elite is"
         f" evaluated {plural(settings.times, 'time')} again with fresh seeds, and inserted with its"
         " mean objective and measures into an empty archive (Flageat and Cully 2024). Delivered:"
-        f" {DELIVERED_TEXT}. The number next to a bar is the overestimation, the share of the reported"
-        " score. Runs are taken at their ends. Bars and whiskers: mean and its pointwise 95 %"
-        " interval (Student's t) over seeds."
+        f" {DELIVERED_TEXT}. The number next to a bar is the overestimation, the share of the"
+        " reported score. Runs are taken at their ends. Bars and whiskers: mean and its pointwise"
+        " 95 % interval (Student's t) over seeds."
         f"{data.scale_text}{shown_text(data, chosen)}"
     )
     shown = [group for groups in chosen.values() for group in groups]

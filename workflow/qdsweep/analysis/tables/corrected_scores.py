@@ -199,9 +199,9 @@ def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
         f"Every elite of the final archives was evaluated {plural(settings.times, 'time')} again "
         "with fresh evaluation seeds. It was then inserted with its mean objective and measures "
         "into an empty archive: the corrected one (Flageat and Cully 2024). Overestimation: the "
-        f"share of the reported QD score that is lost. Delivered: {DELIVERED_TEXT}. Objective loss: "
-        "reported minus mean objective. Hit rate: the share of evaluations in the elite's own cell."
-        f" {MEAN_TEXT[0].upper()}{MEAN_TEXT[1:]}, over seeds."
+        f"share of the reported QD score that is lost. Delivered: {DELIVERED_TEXT}. Objective "
+        "loss: reported minus mean objective. Hit rate: the share of evaluations in the elite's "
+        f"own cell. {MEAN_TEXT[0].upper()}{MEAN_TEXT[1:]}, over seeds."
     )
     if runs["one_seed"].any() and runs["seed_matters"].any():
         text += (
