@@ -1,6 +1,7 @@
 """Where evaluations depend on their seed, groups are ranked by what archives deliver, or not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,20 @@ from looks import data_of
 from refusals import names_all
 
 from qdsweep import load_sweep
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.noise import DELIVERED_TEXT, noise_of, reported_text
 from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.page.interactive import interactive_figures
+from qdsweep.analysis.page.methods import _figures_of_merit
 from qdsweep.analysis.page.report import run_sheet
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.corrected_scores import _convergence
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.metrics import OF_REEVALUATION, RESULTS
+from qdsweep.records.paths import RunDir
+from qdsweep.records.results import read_summary
 
 # The reported scores of two groups, and what their elites deliver: the order is reversed.
 REPORTED = {"kept": [0.90, 0.91, 0.92, 0.93, 0.94], "again": [0.80, 0.81, 0.82, 0.83, 0.84]}
@@ -88,8 +96,9 @@ def test_without_re_evaluation_nothing_is_ranked_and_the_remedy_has_its_cost(tmp
     assert "highest" not in text and "significant" not in text
     names_all(read_sheet(sweep / "table.json").note, NOT_RANKED)
     names_all(read_sheet(sweep / "tables/comparisons.json").note, "depend on their seed")
-    lucky = {"Best objective"}
-    assert not lucky & {*read_sheet(sweep / "table.json").columns, *run_sheet(data).columns}
+    for columns in (read_sheet(sweep / "table.json").columns, run_sheet(data).columns):
+        assert "QD score / cells, as reported" in columns
+        assert not {"Best objective", "QD score / cells"} & {*columns}
     assert "obj_max" not in [metric.name for metric in data.curve_metrics]
     assert list(load_sweep("given", tmp_path)) == ["algorithm", "seed", "id", *RESULTS, "group"]
 
@@ -101,8 +110,8 @@ def test_with_it_the_delivered_score_ranks_is_tested_and_has_the_headline(tmp_pa
     (pair,) = pairs_of(sweep).to_dict("records")
     assert (pair["higher"], pair["metric"]) == ("again", "norm_delivered_qd_score")
     text = headline(data_of(sweep))
-    names_all(text, "highest mean delivered QD score per cell is that of again (0.52", "plays")
-    names_all(text, "significantly higher than that of kept", "Welch")
+    names_all(text, "highest mean delivered QD score per cell is that of again (0.52")
+    names_all(text, "significantly higher than that of kept", "Welch", DELIVERED_TEXT)
     table = load_sweep("given", tmp_path)
     assert list(table) == ["algorithm", "seed", "id", *RESULTS, *OF_REEVALUATION, "group"]
     expected = [score for scores in DELIVERED.values() for score in scores]
@@ -111,6 +120,30 @@ def test_with_it_the_delivered_score_ranks_is_tested_and_has_the_headline(tmp_pa
     # The objective range is 0 to 2.
     np.testing.assert_allclose(table["delivered_qd_score_fraction"], np.array(expected) / 2)
     assert (table["hit_rate"] == 0.5).all() and (table["objective_loss"] == 0.1).all()
+
+
+def test_what_a_search_reports_has_a_warning_where_it_is_lucky(tmp_path):
+    data = data_of(make(tmp_path, Reevaluate(times=4)))
+    warning = reported_text(data.plan)
+    names_all(warning, "as reported", "ranked by the delivered QD score per cell")
+    with style():
+        captions = [learning_curves(data).caption]
+    captions.append(interactive_figures(data)[0].caption)
+    assert all(warning in caption for caption in captions)
+    assert "best objective" not in _figures_of_merit(data)
+    certain = replace(data, plan=replace(data.plan, noise=dict.fromkeys(data.plan.noise, "no")))
+    assert not reported_text(certain.plan) and "best objective" in _figures_of_merit(certain)
+
+
+@pytest.mark.parametrize("own", ["no", "unknown"])
+def test_imported_runs_cannot_be_evaluated_again(tmp_path, own):
+    data = data_of(make(tmp_path, stochastic=None))
+    rows = [replace(row, imported=row.group == "again") for row in data.plan.rows]
+    plan, table = replace(data.plan, rows=rows), data.table.assign(stochastic=[own, "unknown"])
+    assert list(table["group"]) == ["kept", "again"]
+    text = headline(replace(data, plan=plan, table=table))
+    assert ("imported runs depend on their seed is not known" in text) == (own == "no")
+    assert ("`qdsweep reevaluate`" in text) == (own == "unknown")
 
 
 def test_common_seeds_are_tested_by_pairs_only(tmp_path):
@@ -145,6 +178,18 @@ def test_a_note_in_state_answers_for_a_run_of_an_earlier_release(tmp_path):
     np.savez(state / "noise.npz", stochastic=np.array(True))
     aggregate(sweep, tmp_path / "runs")
     assert NOT_RANKED in headline(data_of(sweep)), "one lucky run is enough"
+
+
+@pytest.mark.parametrize(
+    ("matters", "elites", "word"), [(True, 3, "yes"), (False, 3, "no"), (False, 0, "unknown")]
+)
+def test_elites_that_an_earlier_release_evaluated_again_answer(tmp_path, matters, elites, word):
+    make(tmp_path, stochastic=None)
+    for run in (tmp_path / "runs").iterdir():
+        files = RunDir(run).results
+        about = {"seed_matters": matters, "elites": elites}
+        (run / "reevaluated-10-7.json").write_text(json.dumps(about))
+        assert noise_of(files, read_summary(files)) == word
 
 
 def test_certain_evaluations_need_no_word(tmp_path):
@@ -206,8 +251,8 @@ def test_a_certain_task_is_ranked_next_to_a_lucky_one(tmp_path):
     [
         (0.0, 0.1, ()),
         (0.4, 0.1, ()),  # the standard error over these seeds is 0.707
-        (1.0, 0.1, ("Not converged", "again", "2 evaluations", "times: 16")),
-        (-1.0, 0.1, ("Not converged", "again", "2 evaluations", "times: 16")),
+        (1.0, 0.1, ("still change", "again; from 2 to 4", "times: 16")),
+        (-1.0, 0.1, ("still change", "again; from 2 to 4", "times: 16")),
         (0.0, 0.9, ("delivered QD score of again", "within runs")),  # the deviation is 1.581
     ],
 )

@@ -89,14 +89,27 @@ def test_an_error_changes_no_result_of_a_run(plugins, tmp_path, caplog):
         assert outcome(out)[part] == expected[part]
 
 
-def test_a_longer_budget_asks_again(plugins, tmp_path):
-    out = run(plugins, tmp_path, NOISE)
-    first = (out / "state/noise.npz").read_bytes()
-    plugins("lucky", DOMAIN.format(luck=NOISE, moved="0"))
+@pytest.mark.parametrize(("luck", "further"), [(NOISE, 0), ("0", CHECKED_ELITES)])
+def test_a_longer_budget_asks_again_unless_evaluations_depend_on_their_seed(
+    plugins, tmp_path, luck, further
+):
+    path = tmp_path / "evaluated"
+    luck = f"{luck} + 0 * open({str(path)!r}, 'a').write('.' * len(seeds))"
+    out = run(plugins, tmp_path, luck)
+    found, before = summary(out)["stochastic"], path.stat().st_size - summary(out)["evaluations"]
     domain = {"type": "lucky:Lucky"}
     compute_run({**SMALL, "domain": domain, "iterations": 9}, out)
+    assert summary(out)["stochastic"] is found is (further == 0)
+    assert path.stat().st_size - summary(out)["evaluations"] == before + further
+
+
+def test_a_damaged_note_is_written_again(plugins, tmp_path):
+    out = run(plugins, tmp_path, NOISE)
+    (out / "state/noise.npz").write_bytes(b"damaged")
+    compute_run({**SMALL, "domain": {"type": "lucky:Lucky"}, "iterations": 9}, out)
     assert summary(out)["stochastic"] is True
-    assert (out / "state/noise.npz").read_bytes() != first
+    with np.load(out / "state/noise.npz") as file:
+        assert bool(file["stochastic"])
 
 
 class Fake:

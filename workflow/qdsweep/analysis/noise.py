@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdsweep.config.compose import read_part
 from qdsweep.errors import BadInput
-from qdsweep.metrics import BY_NAME, NORM_DELIVERED, RANK, REEVALUATED, Metric
+from qdsweep.files import read_json
+from qdsweep.metrics import BY_NAME, NORM_DELIVERED, NORM_QD_SCORE, RANK, REEVALUATED, Metric
 from qdsweep.records.paths import RunDir, RunFiles, is_imported
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import UNKNOWN, read_config, stochastic_of
@@ -26,6 +27,13 @@ COLUMN = "stochastic"
 LUCKY, ONE_SEED, NOT_KNOWN, CERTAIN = "yes", "one seed", UNKNOWN, "no"
 _WORDS = (LUCKY, ONE_SEED, NOT_KNOWN, CERTAIN)
 _TIMES = 10
+# The scores of archives as the search reports them.
+_SCORES = ("qd_score", NORM_QD_SCORE, "qd_auc")
+# What the delivered QD score is.
+DELIVERED_TEXT = (
+    "the elite of each filled cell is played once, and its objective minus the offset counts if the"
+    " outcome falls into that cell, otherwise 0; mean over the re-evaluations"
+)
 
 _Groups = TypeVar("_Groups")
 
@@ -41,6 +49,10 @@ def noise_of(files: RunFiles, summary: Mapping[str, Any]) -> str:
     if is_imported(str(summary.get("id", ""))):
         return NOT_KNOWN
     found = stochastic_of(RunDir(files.path).state, summary)
+    if found == UNKNOWN:  # an earlier release may have evaluated its elites again
+        every = map(read_json, files.path.glob("reevaluated-*.json"))
+        matters = [about["seed_matters"] for about in every if about.get("elites")]
+        found = any(matters) if matters else UNKNOWN
     if found is False:
         return CERTAIN
     domain = read_config(files.config).get("domain", {})
@@ -84,6 +96,28 @@ def is_lucky(plan: Plan, scale: str, metric: Metric) -> bool:
     return plan.noise.get(scale) == LUCKY and metric not in REEVALUATED
 
 
+def as_reported(plan: Plan, metric: Metric) -> str:
+    """Returns what follows the heading of a score that counts lucky evaluations; else empty."""
+    return ", as reported" if LUCKY in plan.noise.values() and metric.name in _SCORES else ""
+
+
+def reported_text(plan: Plan) -> str:
+    """Returns a warning for figures of objectives as reported; empty where none are lucky."""
+    words = set(plan.noise.values())
+    if LUCKY not in words:
+        return ""
+    where = "Objectives here"
+    if len(words) > 1:
+        where = "Where evaluations depend on their seed, objectives"
+    text = (
+        f" {where} are as reported by the search, of lucky evaluations: do not compare groups by"
+        " them."
+    )
+    if plan.rank in REEVALUATED:
+        text += f" Groups are ranked by the {plan.rank.phrase}."
+    return text
+
+
 def tested_scales(
     plan: Plan, scales: Mapping[str, _Groups], metric: Metric | None = None
 ) -> dict[str, _Groups]:
@@ -106,18 +140,19 @@ def ranked_scales(
     return dict(scales) if asked else tested_scales(plan, scales, metric)
 
 
-def noise_text(plan: Plan, summary: "pd.DataFrame") -> str:
+def noise_text(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame | None" = None) -> str:
     """Returns sentences on what the ranking holds for; empty where no evaluation depends on a seed.
 
     Args:
         plan: The sweep, of `with_noise`.
         summary: The runs, each once, with their largest budgets.
+        table: table.csv, which has the word of each group.
     """
     words, rank, text = set(plan.noise.values()), plan.rank, ""
     if LUCKY in words and rank in REEVALUATED:
         text = (
             " Evaluations of this task depend on their seed. Groups are ranked by what the archive"
-            " delivers: a user asks it for a cell and plays the elite once."
+            f" delivers: {DELIVERED_TEXT}."
         )
         if plan.tests == "paired" and plan.reevaluate and plan.reevaluate.common:
             text += " All runs have common fresh seeds, so this holds for these seeds only."
@@ -137,11 +172,17 @@ def noise_text(plan: Plan, summary: "pd.DataFrame") -> str:
             " per seed. Scores hold for that evaluation seed only."
         )
     if NOT_KNOWN in words:
-        text += (
-            " Whether evaluations depend on their seed is not known: `qdsweep reevaluate` finds"
-            " out."
-        )
+        text += _not_known(plan, table)
     return text
+
+
+def _not_known(plan: Plan, table: "pd.DataFrame | None") -> str:
+    groups = set()
+    if table is not None and COLUMN in table:
+        groups = set(table.loc[table[COLUMN] == NOT_KNOWN, "group"])
+    if groups and groups <= plan.imported_groups:
+        return " Whether evaluations of imported runs depend on their seed is not known."
+    return " Whether evaluations depend on their seed is not known: `qdsweep reevaluate` finds out."
 
 
 def _remedy(plan: Plan, summary: "pd.DataFrame") -> str:

@@ -48,7 +48,7 @@ from qdsweep.host.owner import this_process
 from qdsweep.host.process import image
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
-from qdsweep.records.results import UNKNOWN, Stochastic, Summary, write_config
+from qdsweep.records.results import UNKNOWN, Stochastic, Summary, stochastic_of, write_config
 from qdsweep.records.status import StatusFile, read_status, write_status
 from qdsweep.versions import installed_versions
 
@@ -271,8 +271,15 @@ class Recorder:
         self.history.add(state.iterations)
 
     def find_noise(self, state: State, stop: Stop) -> None:
-        """Finds out whether evaluations depend on their seed, for summary.json."""
+        """Finds out whether evaluations depend on their seed, for summary.json.
+
+        A longer budget does not change that they do, so a run that resumes keeps this.
+        """
         files = self.files.noise
+        with contextlib.suppress(BadInput):  # damaged: as if it were not there
+            if self.attempts[-1]["from"] and stochastic_of(self.files, {}) is True:
+                self.stochastic = True
+                return
         files.unlink(missing_ok=True)
         self.stochastic = find_noise(
             self.experiment, self.domain, final_rows(state), self.engine, stop, files

@@ -66,7 +66,10 @@ class StateDir(RunFiles):
     insertions = Entry("history.bin")
     """The history of a run that is not finished."""
     noise = Entry("noise.npz")
-    """Some elites, evaluated once more to find out whether evaluations depend on their seed."""
+    """Some elites, evaluated once more to find out whether evaluations depend on their seed.
+
+    They are those of an earlier end of the run where these did.
+    """
     workers = Entry("workers")
     """A folder with the logs of workers."""
     connection = Entry("connection/scheduler.json")

@@ -10,6 +10,7 @@ import pytest
 from given import again, changed_plan, without_decimals
 from looks import data_of
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from refusals import names_all
 
 from qdsweep.analysis.figures.corrected import _scores as draw_scores
@@ -17,7 +18,9 @@ from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import confirmation, correction
 from qdsweep.analysis.page.report import commands
+from qdsweep.analysis.selection import cells_of, corrected_per_cell
 from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.statistics import MEAN_TEXT, half_width
 from qdsweep.analysis.tables.confirmed import write_confirmed
 from qdsweep.analysis.tables.corrected_scores import write_corrected
 from qdsweep.analysis.tables.timing_table import write_timing
@@ -115,6 +118,32 @@ def test_corrected_scores_are_divided_alike_in_table_and_figure(results):
         figure = draw_scores(data, scores, data.plan.reevaluate).figure
     labels = {ax.get_xlabel() for ax in figure.findobj(Axes)} - {""}
     assert labels == {RANK.label} <= set(read_sheet(sweep / "tables/corrected.json").columns)
+
+
+def test_corrected_scores_have_the_interval_of_other_tables(results):
+    """In the table and as whiskers of the figure."""
+    sweep = write_every_table(results, {})
+    data = data_of(sweep)
+    scores = data.stage_table("corrected")
+    shown, _ = corrected_per_cell(scores, cells_of(data.table.assign(group=scores["group"])))
+    halves = half_width(shown["qd_score_se"], 3)
+    sheet = read_sheet(sweep / "tables/corrected.json")
+    cells = [row[sheet.columns.index(RANK.label)].text for row in sheet.rows]
+    decimals = len(cells[0].split(".")[-1])
+    texts = [float(cell.split(" ± ")[1]) for cell in cells]
+    assert texts == pytest.approx(list(halves), abs=0.51 * 10**-decimals)
+    assert MEAN_TEXT[1:] in sheet.note
+    scores = scores.assign(group=scores["group"].map(data.called.label)).set_index(
+        "group", drop=False
+    )
+    with style():
+        figure = draw_scores(data, scores, data.plan.reevaluate).figure
+    whiskers = [
+        abs(end[0] - start[0]) / 2
+        for lines in figure.findobj(LineCollection)
+        for start, end in lines.get_segments()
+    ]
+    assert sorted(whiskers) == pytest.approx(sorted([*halves, *halves]))  # reported and corrected
 
 
 TITLES = {"map_elites": "MAP-Elites", "cma_me": "CMA-ME"}

@@ -39,6 +39,7 @@ from qdsweep.analysis.figures.style import (
     style,
     wrap,
 )
+from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.selection import SweepTables, largest_budgets, shown_text
 from qdsweep.files import write_text
 from qdsweep.metrics import RANK
@@ -134,7 +135,8 @@ def heatmaps(data: SweepData) -> Drawn:
     caption = (
         f"The archive of each group's run with {data.median_text(groups)}. {_EMPTY}"
         f"{key_text(data)} Archives of the same domain, cells and QD-score offset have one colour"
-        f" scale.{data.scale_text}{beyond_text(shown)}{shown_text(data, chosen)}"
+        f" scale.{data.scale_text}{reported_text(data.plan)}{beyond_text(shown)}"
+        f"{shown_text(data, chosen)}"
     )
     return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
 
@@ -197,7 +199,7 @@ def overview(data: SweepData) -> Drawn:
         f" {data.median_text(pictured)}. {_EMPTY}{key_text(data)} Curves: {metric.label} over"
         " evaluations."
         f"{data.lines_text(lines)} Budget: {_budgets(data, lines)} evaluations per run."
-        f"{beyond_text(shown)}{shown_text(data, {panel: lines})}"
+        f"{reported_text(data.plan)}{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )
     points = data.drawn_curves(lines)
     columns = ["group", "id", "evaluations", "n"]

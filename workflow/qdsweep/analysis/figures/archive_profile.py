@@ -14,6 +14,7 @@ from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
 from qdsweep.analysis.legend import DASHES, Block, place_mark
+from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.selection import SweepTables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
 from qdsweep.config.archive_kinds import ARCHIVES
@@ -165,9 +166,10 @@ def archive_profiles(data: SweepData) -> Drawn:
     level(drawn)
     caption = (
         "Number of elites whose objective is at least the value on the horizontal axis. A line"
-        " starts at the number of filled cells and ends at the best objective of an elite. Where"
-        " objectives are below the domain's range, it starts at the cells within the range."
-        f"{data.lines_text(every)}{data.scale_text}"
+        " starts at the number of filled cells and ends at the best objective of an elite, or at"
+        " the upper end of the domain's range. Where objectives are below that range, it starts at"
+        " the cells within the range."
+        f"{data.lines_text(every)}{data.scale_text}{reported_text(data.plan)}"
         f"{beyond_text(pair for group in every for pair in runs[group])}{shown_text(data, shown)}"
     )
     points = pd.concat(parts_of_data, ignore_index=True)

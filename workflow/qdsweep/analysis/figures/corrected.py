@@ -15,7 +15,9 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.legend import COLORS
+from qdsweep.analysis.noise import DELIVERED_TEXT
 from qdsweep.analysis.selection import cells_of, corrected_per_cell, shown_text
+from qdsweep.analysis.statistics import half_width
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun, HitRates, read_hits
 from qdsweep.metrics import RANK
@@ -67,9 +69,9 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
         "QD score of the final archives, as reported and corrected. Corrected: every elite is"
         f" evaluated {plural(settings.times, 'time')} again with fresh seeds, and inserted with its"
         " mean objective and measures into an empty archive (Flageat and Cully 2024). Delivered:"
-        " the mean score of a user who asks for each cell and plays its elite once. The number"
-        " next to a bar is the overestimation. Runs are taken at their ends. Means over seeds,"
-        " whiskers of one standard error."
+        f" {DELIVERED_TEXT}. The number next to a bar is the overestimation, the share of the"
+        " reported score. Runs are taken at their ends. Bars and whiskers: mean and its pointwise"
+        " 95 % interval (Student's t) over seeds."
         f"{data.scale_text}{shown_text(data, chosen)}"
     )
     shown = [group for groups in chosen.values() for group in groups]
@@ -112,8 +114,11 @@ def _hit_rates(data: SweepData, group: str, folder: RunDir, settings: Reevaluate
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
     places = np.arange(len(data))
-    means, errors = data["qd_score_mean"], data["qd_score_se"].fillna(0)
-    corrected, own = data["corrected_qd_score_mean"], data["corrected_qd_score_se"].fillna(0)
+    means, corrected = data["qd_score_mean"], data["corrected_qd_score_mean"]
+    errors, own = (
+        np.nan_to_num(half_width(data[f"{name}_se"], data["n"]))
+        for name in ("qd_score", "corrected_qd_score")
+    )
     whiskers: dict[str, Any] = {"fmt": "none", "capsize": 2, "linewidth": 0.9}
     ax.barh(places, means, height=0.74, color="0.84", label="as reported")
     ax.errorbar(means, places - 0.28, xerr=errors, ecolor="0.45", **whiskers)

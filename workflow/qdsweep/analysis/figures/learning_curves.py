@@ -16,6 +16,7 @@ from qdsweep.analysis.figures.style import (
     start_at_zero,
 )
 from qdsweep.analysis.legend import DASHES
+from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.selection import SweepTables, shown_text
 from qdsweep.metrics import EVALUATIONS, STEPS
 from qdsweep.text import listed
@@ -47,7 +48,7 @@ def learning_curves(data: SweepData) -> Drawn:
             drawn.append(((data.score_scale_of[groups[0]], view.metric), ax))
         part.add_legend(band)
     level(drawn)
-    caption = f"{_shown(views)}.{data.lines_text(every)}{data.scale_text}"
+    caption = f"{_shown(views)}.{data.lines_text(every)}{data.scale_text}{reported_text(data.plan)}"
     if len(shown) > 1:
         caption += (
             " Rows of the same domain, archive and QD-score offset have the same vertical axes."

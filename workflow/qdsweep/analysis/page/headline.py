@@ -85,7 +85,7 @@ def headline(data: SweepData) -> str:
         if sure:
             best = [group for scale, group in zip(scales, best, strict=True) if scale in sure]
             text += _tested(data, sure, best)
-    return text + noise_text(plan, done)
+    return text + noise_text(plan, done, data.table)
 
 
 def _ranked(tables: SweepTables) -> dict[str, list[str]]:

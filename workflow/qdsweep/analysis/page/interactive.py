@@ -12,6 +12,7 @@ from qdsweep.analysis.figures.combinations import Combinations, Upright, combina
 from qdsweep.analysis.figures.heatmap import narrowed
 from qdsweep.analysis.figures.search_figures import search_combinations, stopped_early
 from qdsweep.analysis.legend import COLORMAP, Mark
+from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.search_progress import Searched
 from qdsweep.analysis.selection import SweepTables, others_text, short_names
 from qdsweep.analysis.statistics import half_width
@@ -248,7 +249,7 @@ def _learning_curves(tables: SweepTables, groups: list[str]) -> tuple[dict[str, 
         caption += " Click a name to hide its line. Double-click it to show only that line."
     if len(shown) < len(groups):
         caption += f" Shown: the best {len(shown)} of {len(groups)} groups."
-    caption += _left_out(tables.panels)
+    caption += _left_out(tables.panels) + reported_text(tables.plan)
     return views, caption
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.noise import DELIVERED_TEXT, LUCKY
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain_citations
 from qdsweep.analysis.page.search_section import how_searched
@@ -50,6 +51,12 @@ _TITLES: dict[str, tuple[str, list[str]]] = {
 _OF_ALL = ("ribs", "numpy", "scipy", "python")  # every run uses them
 
 _UNITS = {"steps": "environment steps"}
+_OF_REEVALUATION = {
+    "delivered_qd_score": f"the delivered QD score ({DELIVERED_TEXT})",
+    "corrected_qd_score": "the corrected QD score (that of the corrected archive)",
+    "objective_loss": "the objective loss (reported minus mean objective)",
+    "hit_rate": "the hit rate (the share in the elite's own cell)",
+}
 
 
 def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
@@ -151,6 +158,13 @@ def correction(data: SweepData) -> tuple[str, float]:
         f" each ({number(times * elites)} evaluations in all, with fresh seeds drawn from seed"
         f" {settings.seed}). If several elites fall into one cell, the best one is kept."
     )
+    known = [
+        text
+        for name, text in _OF_REEVALUATION.items()
+        if name in data.summary and data.summary[name].notna().any()
+    ]
+    if known:
+        sentence += f" Of these evaluations we also report {listed(known)}."
     return sentence, sum(core_seconds_of(run, settings) for run in corrected)
 
 
@@ -311,9 +325,11 @@ def _figures_of_merit(tables: SweepTables) -> str:
     elif have_cells.any():
         score += ", divided by the number of cells where there are some, coverage of these archives"
     lost = " (also of solutions that are no longer elites)" if tables.plan.best_ever else ""
-    best = f"{tables.metric('obj_max').phrase}{lost}"
+    best = f" and the {tables.metric('obj_max').phrase}{lost}"
+    if LUCKY in tables.plan.noise.values():  # no table has the luckiest of all evaluations
+        score, best = score.replace(", coverage", " and coverage"), ""
     return (
-        f"We report {score} and the {best}, as {MEAN_TEXT} over seeds. The seed is the unit of"
+        f"We report {score}{best}, as {MEAN_TEXT} over seeds. The seed is the unit of"
         " replication."
         + ("" if tables.rank is RANK else f" Groups are ranked by the {tables.rank.phrase}.")
     )

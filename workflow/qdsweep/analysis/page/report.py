@@ -9,7 +9,7 @@ from typing import Any
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.noise import LUCKY
+from qdsweep.analysis.noise import LUCKY, as_reported
 from qdsweep.analysis.page.descriptions import SCALES, flat, mutation_scale, with_step
 from qdsweep.analysis.page.gallery import (
     Download,
@@ -380,7 +380,7 @@ def run_sheet(data: SweepData) -> Sheet:
         ]
         rows.append(cells)
     swept = [heading_of(plan, name) for name in plan.columns]
-    columns = [*swept, "Status", *(metric.heading for metric in metrics)]
+    columns = [*swept, "Status", *(m.heading + as_reported(plan, m) for m in metrics)]
     return Sheet("runs", "Runs", "", columns, len(plan.columns) + 1, rows)
 
 

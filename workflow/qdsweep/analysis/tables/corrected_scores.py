@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.legend import group_names
+from qdsweep.analysis.noise import DELIVERED_TEXT
 from qdsweep.analysis.selection import (
     cells_of,
     corrected_per_cell,
@@ -15,7 +16,7 @@ from qdsweep.analysis.selection import (
     score_scale_of,
 )
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.statistics import mean_of, standard_error
+from qdsweep.analysis.statistics import MEAN_TEXT, half_width, mean_of, standard_error
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CORRECTED_METRICS, read_hits, read_robustness
 from qdsweep.errors import BadInput
@@ -35,12 +36,12 @@ for _one in _OWN:
     _METRICS[_one.column] = _one.heading
     _METRICS[f"corrected_{_one.column}"] = f"{_one.heading}, corrected"
     if _one.name == "qd_score":
-        _METRICS["luck_percent"] = "Overestimation (%)"
+        _METRICS["luck_percent"] = "Overestimation (% of reported)"
 _METRICS |= {
     "objective_loss": "Objective loss",
     "hit_rate_percent": "Hit rate (%)",
-    "hit_rate_median_percent": "median of elites",
-    "hit_rate_low_percent": "10 % quantile",
+    "hit_rate_median_percent": "Hit rate (%), median of elites",
+    "hit_rate_low_percent": "Hit rate (%), 10 % quantile of elites",
 }
 
 
@@ -142,9 +143,9 @@ def _convergence(runs: "pd.DataFrame", settings: Reevaluate, called: Callable[[s
     ]
     if more:
         text += (
-            f" Not converged: the corrected QD score of {listed(more, most=3)} differs by more than"
-            f" its standard error from that of {settings.times // 2} evaluations. Use times:"
-            f" {4 * settings.times}."
+            " The corrected scores still change with the number of re-evaluations"
+            f" ({listed(more, most=3)}; from {settings.times // 2} to {settings.times} by more than"
+            f" one standard error). Use times: {4 * settings.times}."
         )
     noisy = [
         called(group)
@@ -179,8 +180,8 @@ def _sheet(data: "pd.DataFrame", headings: dict[str, str], note: str) -> Sheet:
     for row in data.to_dict("records"):
         cells = [text_cell(row["group"]), number_cell(str(row["n"]), row["n"])]
         for name in shown:
-            mean, error = row[f"{name}_mean"], row[f"{name}_se"]
-            text = mean_and_error(mean, error, _decimals(data, name))
+            mean, half = row[f"{name}_mean"], half_width(row[f"{name}_se"], row["n"])
+            text = mean_and_error(mean, half, _decimals(data, name))
             cells.append(number_cell(text, mean))
         rows.append(cells)
     columns = ["Group", "Seeds", *shown.values()]
@@ -198,10 +199,9 @@ def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
         f"Every elite of the final archives was evaluated {plural(settings.times, 'time')} again "
         "with fresh evaluation seeds. It was then inserted with its mean objective and measures "
         "into an empty archive: the corrected one (Flageat and Cully 2024). Overestimation: the "
-        "share of the QD score that is lost. Delivered: the mean QD score of a user who asks the "
-        "archive for each cell and plays its elite once. Objective loss: reported minus mean "
-        "objective. Hit rate: the share of evaluations in the elite's own cell. Mean ± standard "
-        "error over seeds."
+        f"share of the reported QD score that is lost. Delivered: {DELIVERED_TEXT}. Objective "
+        "loss: reported minus mean objective. Hit rate: the share of evaluations in the elite's "
+        f"own cell. {MEAN_TEXT[0].upper()}{MEAN_TEXT[1:]}, over seeds."
     )
     if runs["one_seed"].any() and runs["seed_matters"].any():
         text += (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qdsweep.analysis.columns import STATISTICS, column_names
-from qdsweep.analysis.noise import LUCKY, ranked_scales, tested_scales
+from qdsweep.analysis.noise import LUCKY, as_reported, ranked_scales, tested_scales
 from qdsweep.analysis.selection import (
     cells_of,
     compared_metric,
@@ -169,6 +169,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         if metric is MEAN_QD_SCORE and metric is not plan.rank and cells_of_row.notna().all():
             heading = f"{heading} / cells"
             values = per_cell(table, [metric.column], cells_of_row)
+        heading += as_reported(plan, metric)
         columns[metric.name] = Column(heading, _metric_cells(values, metric, best, possible))
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank))
     chosen = plan.tables.columns or default_columns(plan, table, counts)

@@ -37,6 +37,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.legend import COLORMAP, Mark
+from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.selection import SweepTables, others_text, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.errors import BadInput
@@ -283,6 +284,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: SweepTables) -
         " (rounded up) and all of its iterations, each iteration once. Colour: objective, in one"
         f" scale. Grey: no elite.{key_text(tables)}"
         f" The animation of a run has up to {FRAMES} such moments.{about}"
+        f"{reported_text(tables.plan)}"
     )
     caption += approximate_text(
         filling.history.is_approximate(filling.run.config.get("algorithm")) for filling in shown
