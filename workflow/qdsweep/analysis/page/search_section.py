@@ -139,8 +139,8 @@ def overestimation_text(data: SweepData, search: Searched) -> str:
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return (
-            f"The same seeds selected it from {plural(len(search.last), 'setting')}, so the score"
-            " is too high on average. To measure by how much, run it again with held-out seeds: add"
+            f"The best was selected from {plural(len(search.last), 'setting')}, so its score tends to be"
+            " too high. To measure by how much, run it again with held-out seeds: add"
             " the key confirm, such as {top: 1, seeds: [101, 110]}, to the sweep file."
         )
     if confirmed.empty or not confirmed["unseen_n"].iloc[0]:
@@ -153,9 +153,8 @@ def overestimation_text(data: SweepData, search: Searched) -> str:
     lost = overestimation(row)
     shown = with_interval(lost.value, lost.low, lost.high, min(decimals, search.decimals))
     return (
-        f"On the held-out {seeds} it has {unseen} (mean, 95 % interval). On the seeds that"
-        f" selected it, it has {number(row['sweep_mean'], search.decimals)}: a difference of"
-        f" {shown}."
+        f"On the held-out {seeds} it has {unseen} (mean, 95 % interval). On the sweep's own"
+        f" seeds, it has {number(row['sweep_mean'], search.decimals)}: a difference of {shown}."
     )
 
 
