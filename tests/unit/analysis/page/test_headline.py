@@ -68,5 +68,5 @@ def test_the_one_finalist_of_a_search_is_the_best_on_no_seed_of_its_own(tmp_path
     vars(data)["search"] = searched(halving(), grid())
     text = headline(data)
     names_all(text, "They are the runs of the 1 finalist of a search among 27 settings, which used")
-    names_all(text, "270,000 evaluations in all, and the held-out runs 27,000.")
+    names_all(text, "270,000 iterations in all, and the held-out runs 27,000.")
     names_all(text, "a, the setting that the search kept, has", "on the sweep's own seeds)")

@@ -237,7 +237,8 @@ def _note(data: "pd.DataFrame", chosen_from: str, confirming: list[ConfirmingRow
     text = (
         f" Selected from {chosen_from}. Selection tends to make means on the sweep's own seeds too"
         f" high (Cawley and Talbot 2010). Report {which} on the held-out seeds {min(numbers)} to"
-        f" {max(numbers)}: it was the best before these runs. Own minus held-out: with Welch's pointwise interval."
+        f" {max(numbers)}: it was the best before these runs. Own minus held-out: with Welch's"
+        " pointwise interval."
     )
     if not data["scale"].duplicated().any():
         return text
