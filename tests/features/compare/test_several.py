@@ -16,6 +16,7 @@ from support import TINY
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.config.family import FORMER
+from qdsweep.features.compare.commands import _lines
 from qdsweep.features.compare.merged import merge_sweeps
 from qdsweep.features.compare.several import compare_sweeps
 from qdsweep.files import write_json
@@ -107,6 +108,14 @@ def test_the_page_gets_the_same_tables(results):
     assert compared.comparisons == read_sheet(sweep.tables / "comparisons.json")
     written = read_sheet(sweep.table)
     assert compared.groups.rows == written.rows and written.note.startswith(compared.groups.note)
+
+
+def test_the_printed_table_marks_the_best_where_a_file_has_it_in_bold(results):
+    sheet = read_sheet(merged_tables(results, "first", "last").table)
+    best = [f"{cell.text}*" for row in sheet.rows for cell in row if cell.bold]
+    text = "\n".join(_lines(sheet))
+    names_all(text, "*: highest", *best)
+    assert best and "Bold" not in text
 
 
 def test_groups_with_other_settings_are_named_by_their_experiments_or_sweeps(results):

@@ -89,7 +89,7 @@ def test_held_out_runs_are_tested_in_place_of_those_that_selected(confirmed):
     assert plan.untested.keys() == plan.groups.keys() - {WINNER, "map_elites"}
     compared = compare_sweeps(confirmed, ["tuned", "baseline"])
     assert in_tables(compared)[0] == {WINNER, "MAP-Elites"}
-    names_all(" ".join(merged.notes), "5 runs")
+    names_all(" ".join(merged.notes), "Left out: 5 runs on seeds by which a search chose.")
 
 
 def test_other_sweeps_lose_the_seeds_that_a_search_has_seen(results):

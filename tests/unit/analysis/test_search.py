@@ -174,6 +174,9 @@ def test_the_page_has_a_row_for_each_setting(snapshot):
     assert not any(cell.bold for row in sheet.rows for cell in row), "of two seeds"
     shown = replace(sheet, rows=[*sheet.rows[:4], *sheet.rows[-2:]])
     assert as_markdown(shown) == snapshot
+    assert "Equal scores" not in sheet.note
+    equal = setting_sheet(searched(halving(), grid(), lambda values, seed, budget: 1.0))
+    assert "Equal scores" in equal.note
 
 
 def test_levels_have_their_leaders_and_what_they_cost(snapshot):

@@ -96,6 +96,13 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
     return Line(group, n, x, shown, seeds if band == "seeds" and n > 1 else [])
 
 
+def time_text(tables: SweepTables, groups: list[str]) -> str:
+    """Returns a sentence on the places of lines over time; empty where each is of one run."""
+    if max(tables.run_counts(groups)) < 2:
+        return ""
+    return " Over time, a line is at the mean time of its runs for the same budget."
+
+
 def is_defined(lines: list[Line]) -> bool:
     """Returns whether any line has a value."""
     return any(np.isfinite(line.band.middle).any() for line in lines)

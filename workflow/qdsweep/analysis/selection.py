@@ -11,7 +11,7 @@ from qdsweep.analysis.columns import tabled
 from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.noise import COLUMN, LUCKY, with_noise
 from qdsweep.analysis.stages import maker_of
-from qdsweep.analysis.statistics import OF_SEEDS, band_text
+from qdsweep.analysis.statistics import OF_SEEDS, band_text, fewest_of_band
 from qdsweep.files import damaged, read_csv, require
 from qdsweep.metrics import (
     BY_NAME,
@@ -245,7 +245,8 @@ class SweepTables:
     def lines_text(self, groups: list[str]) -> str:
         """Returns the same as a sentence of a caption."""
         several = "" if len(groups) == 1 else "s"
-        has_band = max(self.run_counts(groups)) > 1 and self.band != "seeds"
+        most = max(self.run_counts(groups))
+        has_band = most >= fewest_of_band(self.band) and self.band != "seeds"
         band = f" and band{several}" if has_band else ""
         return f" Line{several}{band}: {self.band_text(groups)}."
 

@@ -482,13 +482,18 @@ def spread(values: NDArray[np.float64], band: str) -> Band:
     return around(mean_of(values), standard_error(values), len(values), band)
 
 
+def fewest_of_band(band: str) -> int:
+    """Returns the number of seeds from which a line has a band."""
+    return MIN_SEEDS if band == "interval" else 2
+
+
 def band_text(counts: list[int], band: str = "interval") -> str:
     """Returns what a figure's lines and bands are, from the number of seeds of each group."""
     few, many = min(counts), max(counts)
     if many == 1:
         return "one seed" if len(counts) == 1 else "one seed per group"
     seeds = plural(many, "seed") if few == many else f"{few} to {many} seeds"
-    least = MIN_SEEDS if band == "interval" else 2
+    least = fewest_of_band(band)
     if many < least:
         return f"mean over {seeds}"
     words = "one" if least == 2 else "fewer than three"

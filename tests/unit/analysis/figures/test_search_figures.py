@@ -14,6 +14,7 @@ from qdsweep.analysis.figures.search_curves import (
     at_the_end,
     bests,
     progress,
+    random_search,
     spearman,
     steps,
     warnings,
@@ -56,8 +57,10 @@ def test_the_ranks_of_successive_rungs(drawn):
     assert (first.budgets, len(first.scores), len(first.stopped)) == ((3_000, 9_000), 9, 17)
     assert (second.budgets, len(second.scores)) == ((9_000, 27_000), 3)
     assert len(drawn["search_ranks"].data) == 12
-    assert spearman([(1, 3), (2, 2), (3, 1)]) == pytest.approx(-1)
-    assert np.isnan(spearman([(1, 3), (2, 2)]))
+    falling = [(n, -n) for n in range(8)]
+    assert spearman(falling) == pytest.approx(-1) and np.isnan(spearman(falling[1:]))
+    titles = [ax.get_title(loc="left") for ax in drawn["search_ranks"].figure.axes]
+    assert ["=" in title for title in titles] == [True, False], "of nine settings, not of three"
 
 
 def test_rungs_are_doubted_where_they_say_nothing_of_each_other():
@@ -86,7 +89,10 @@ def test_random_search_is_of_the_first_settings(drawn):
     assert len(scores) == 27 and scores.count(min(scores)) == 2, "a failure counts as the worst"
     own = progress(search)
     assert own["spent"].iloc[-1] == 270_000 and own["best"].is_monotonic_increasing
-    rival = drawn["search_progress"].data.query("kind == 'random'")
+    shown = drawn["search_progress"].data.query("kind == 'random'")
+    assert shown["median"].notna().all()
+    assert shown["low"].isna().all(), "no band, as only three settings had the whole budget"
+    rival = random_search(search)
     assert list(rival["spent"]) == [27_000 * n for n in range(1, 11)]
     assert (rival["low"] <= rival["median"]).all() and (rival["median"] <= rival["high"]).all()
 

@@ -4,10 +4,14 @@ from dataclasses import replace
 
 from given import make_tables, without_decimals
 from looks import data_of
+from refusals import names_all
 from searching import grid, halving, population, searched
 
 from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.tables.confirmed import write_confirmed
 from qdsweep.analysis.tables.search_table import place_table
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import write_confirm
 from qdsweep.text import plural
 
 HIGH, NEAR = [3.0, 3.1, 3.2, 3.3, 3.1], [3.0, 3.05, 3.2, 3.25, 3.1]
@@ -50,3 +54,19 @@ def test_the_lowest_mean_is_the_best_where_smaller_is_better(tmp_path):
     text = headline(data)
     assert " The lowest mean " in text and " is that of c (" in text
     assert " It is significantly lower than that of b and a (" in text
+
+
+def test_the_one_finalist_of_a_search_is_the_best_on_no_seed_of_its_own(tmp_path):
+    sweep = make_tables(tmp_path, {"a": HIGH})
+    like = {"id": "a-s1", "like": "a-s1", "group": "a", "iterations": 3, "evaluations": None}
+    write_confirm(SweepDir(sweep), [{**like, "values": {"algorithm": "a", "seed": 101}}])
+    sheet = write_confirmed(sweep, tmp_path / "runs")
+    names_all(sheet.note, "Report this group", "Selected from 1 group.")
+    data = data_of(sweep)
+    assert "a, the best on the sweep's own seeds, has" in headline(data)
+    data = replace(data, plan=replace(data.plan, levels=halving()))
+    vars(data)["search"] = searched(halving(), grid())
+    text = headline(data)
+    names_all(text, "They are the runs of the 1 finalist of a search among 27 settings, which used")
+    names_all(text, "270,000 iterations in all, and the held-out runs 27,000.")
+    names_all(text, "a, the setting that the search kept, has", "on the sweep's own seeds)")

@@ -92,6 +92,21 @@ def test_a_winner_at_the_end_of_the_swept_values_is_named(source, best, end):
         names_all(text, f"sigma0 {best:g}", end)
 
 
+def test_a_parameter_with_two_values_has_no_warning_of_its_own():
+    def score(best):
+        return lambda values, seed, budget: 50 - abs(math.log(values["sigma0"] / best))
+
+    settings = [{"sigma0": s, "batch_size": b} for s in (0.05, 0.5, 5.0) for b in (12, 36)]
+    levels = halving(settings=6)
+    within, at_end = (
+        search_section(data_of(searched(levels, settings, score(best)))).warnings
+        for best in (0.5, 5.0)
+    )
+    assert not any("batch_size" in text for text in within)
+    assert sum("widen sigma0" in text for text in at_end) == 1
+    assert sum("Of batch_size, only two values" in text for text in at_end) == 1
+
+
 def test_where_evaluations_depend_on_their_seed_it_decided_by_luck(search):
     data = data_of(search)
     lucky = replace(data, plan=replace(data.plan, noise={"a scale": "yes"}))

@@ -156,7 +156,8 @@ def test_one_number_of_seeds_is_enough_for_every_test(tmp_path, seeds):
     sheet = read_sheet(sweep / "tables/comparisons.json")
     is_enough = seeds == ENOUGH_SEEDS
     assert len(sheet.rows) == is_enough
-    for text in (sheet.note, read_sheet(sweep / "table.json").note, headline(data_of(sweep))):
+    assert (f"at least {ENOUGH_SEEDS} seeds" not in sheet.note) == is_enough
+    for text in (read_sheet(sweep / "table.json").note, headline(data_of(sweep))):
         assert (SEEDS_RULE not in text) == is_enough or seeds == 2
 
 

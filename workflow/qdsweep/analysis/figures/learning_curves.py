@@ -3,7 +3,14 @@
 import math
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views, telling
+from qdsweep.analysis.curves import (
+    View,
+    curve_lines,
+    is_defined,
+    printed_views,
+    telling,
+    time_text,
+)
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
@@ -48,7 +55,10 @@ def learning_curves(data: SweepData) -> Drawn:
             drawn.append(((data.score_scale_of[groups[0]], view.metric), ax))
         part.add_legend(band)
     level(drawn)
-    caption = f"{_shown(views)}.{data.lines_text(every)}{data.scale_text}{reported_text(data.plan)}"
+    caption = (
+        f"{_shown(views)}.{data.lines_text(every)}{time_text(data, every)}{data.scale_text}"
+        f"{reported_text(data.plan)}"
+    )
     if len(shown) > 1:
         caption += (
             " Rows of the same domain, archive and QD-score offset have the same vertical axes."

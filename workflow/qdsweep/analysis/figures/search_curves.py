@@ -36,8 +36,9 @@ _STOPPED, _WHOLE = Mark("#b4b4b4"), Mark("#7a7a7a")
 
 _QUANTILES = (0.1, 0.5, 0.9)
 _MOST_PANELS = 6
-FEWEST = 5  # settings that a correlation is judged by
+FEWEST = 8  # settings that have a correlation
 NEAR_ZERO = 0.2
+_FEWEST_WHOLE = 5  # settings with the whole budget that a band needs
 
 NAME, TITLE = "search_ranks", "Rank correlation between rungs"
 
@@ -140,6 +141,9 @@ def search_progress(search: Searched) -> Drawn:
     import pandas as pd
 
     own, rival = progress(search), random_search(search)
+    has_band = len(_known(search)) - _stopped(search) >= _FEWEST_WHOLE
+    if not has_band:
+        rival[["low", "high"]] = math.nan
     entries = [("this search", Mark(COLORS[0]))]
     if len(rival):
         name = "random search, estimated" if _stopped(search) else "random search"
@@ -164,7 +168,7 @@ def search_progress(search: Searched) -> Drawn:
         " score is the mean over its seeds, so more seeds may lower it."
     )
     if len(rival):
-        caption += _about_random(search)
+        caption += _about_random(search, has_band)
     data = pd.concat([own.assign(kind="search"), rival.assign(kind="random")], ignore_index=True)
     return Drawn("search_progress", SECTION, "Best so far", caption, figure, data)
 
@@ -250,18 +254,17 @@ def _extended(trial: Placed, score: float, gains: dict[tuple[int, int], float]) 
     return score
 
 
-def _about_random(search: Searched) -> str:
+def _about_random(search: Searched, has_band: bool) -> str:
     count, open_ones = len(_known(search)), _stopped(search)
     text = (
-        " Dashed, with a band from 10 to 90 %: random search with the whole budget and one seed"
-        f" for each setting. It is the best of 1, 2, ... of the same {plural(count, 'setting')},"
-        " over all their orders."
+        f" Dashed{', with a band from 10 to 90 %' if has_band else ''}: random search (median)"
+        " with the whole budget and one seed for each setting. It is the best of 1, 2, ... of the"
+        f" same {plural(count, 'setting')}, over all their orders."
     )
     if open_ones:
         text += (
-            f" {plural(open_ones, 'setting')} of these stopped earlier. Their score at the end is"
-            " an estimate: the last score plus the median gain of the others. The band is therefore"
-            " not a measurement."
+            f" Not a measurement: the end scores of {open_ones} of {plural(count, 'setting')} are"
+            " estimated (the last score plus the median gain of promoted settings)."
         )
     return text
 
@@ -288,7 +291,7 @@ class Step(NamedTuple):
         budgets: The two budgets.
         scores: The scores of each setting at both.
         stopped: The scores at the first of those that stopped there.
-        correlation: Spearman's; nan of fewer than three settings, or of equal scores.
+        correlation: Spearman's; nan of fewer than `FEWEST` settings, or of equal scores.
     """
 
     budgets: tuple[int, int]
@@ -299,7 +302,7 @@ class Step(NamedTuple):
     @property
     def says_little(self) -> bool:
         """Whether the first budget hardly predicts the best setting at the second."""
-        return len(self.scores) >= FEWEST and self.correlation < NEAR_ZERO
+        return self.correlation < NEAR_ZERO
 
 
 def steps(search: Searched) -> list[Step]:
@@ -325,7 +328,7 @@ def spearman(scores: list[tuple[float, float]]) -> float:
     """Returns Spearman's rank correlation of pairs; nan where it is not defined."""
     import pandas as pd
 
-    if len(scores) < 3:
+    if len(scores) < FEWEST:
         return math.nan
     first, second = (pd.Series(column).rank() for column in zip(*scores, strict=True))
     if first.nunique() < 2 or second.nunique() < 2:
@@ -370,11 +373,14 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
     rows = [(*step.budgets, *scores) for step in every for scores in step.scores]
     data = pd.DataFrame(rows, columns=["budget", "next_budget", "score", "next_score"])
     caption = (
-        f"{search.metric.label} of promoted settings, at a budget and at the next one. ρ:"
-        " Spearman's rank correlation over the promoted settings. Over all settings it would be"
-        " higher. Near 0, promotion was no better than chance. Ticks below: settings that stopped"
-        " there."
+        f"{search.metric.label} of promoted settings, at a budget and at the next one. Ticks below:"
+        " settings that stopped there."
     )
+    if not all(math.isnan(step.correlation) for step in shown):
+        caption += (
+            f" ρ: Spearman's rank correlation over {FEWEST} promoted settings or more. Promotion"
+            " restricts the range, so ρ does not measure the agreement over all settings."
+        )
     if len(shown) < len(every):
         caption += f" Shown: the first {len(shown)} of {len(every)} steps."
     return Drawn(NAME, SECTION, TITLE, caption, figure, data)

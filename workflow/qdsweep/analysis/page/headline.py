@@ -16,7 +16,7 @@ from qdsweep.analysis.tables.group_table import (
 )
 from qdsweep.analysis.tables.possible_best import PossibleBest, possible_best
 from qdsweep.metrics import Metric
-from qdsweep.search.levels import search_cost
+from qdsweep.search.levels import search_cost, whole_budget
 from qdsweep.text import (
     common_decimals,
     core_time,
@@ -38,20 +38,7 @@ def headline(data: SweepData) -> str:
     """Returns the first sentences of the page."""
     plan = data.plan
     done = largest_budgets(data.with_results)
-    swept = {name.split(".")[0] for name in plan.columns}
-    several = swept & {"experiment", "domain"}  # the groups say which
-    of = "" if several else f" of {data.called.labels.get(plan.experiment, plan.experiment)}"
-    text = (
-        f"{plural(len({row.run for row in plan.rows}), 'run')}{of}"
-        f"{f' in {len(plan.groups)} groups' if len(plan.groups) > 1 else ''},"
-        f" {number(done['evaluations'].sum())} evaluations,"
-        f" {core_time(done['core_seconds'].sum())}."
-    )
-    if data.search is not None:
-        text += (
-            f" They are the finalists of a search among {plural(data.search.count, 'setting')},"
-            f" which used {number(search_cost(plan.levels))} {plan.unit} in all."
-        )
+    text = _amounts(data, done)
     partial = int((data.summary["status"] == "partial").sum())
     if partial:
         verb = "belongs" if partial == 1 else "belong"
@@ -64,9 +51,6 @@ def headline(data: SweepData) -> str:
         text += (
             f" {plural(missing, 'row')} {_have(missing)} no results and {_are(missing)} left out."
         )
-    others = {row.run for row in plan.rows if row.imported}
-    if others:
-        text += f" {plural(len(others), 'run')} {_are(len(others))} imported."
     if done["obj_max"].isna().all():
         return f"{text} All archives are empty."
     confirmed = _confirmed(data)
@@ -86,6 +70,39 @@ def headline(data: SweepData) -> str:
             best = [group for scale, group in zip(scales, best, strict=True) if scale in sure]
             text += _tested(data, sure, best)
     return text + noise_text(plan, done, data.table)
+
+
+def _amounts(data: SweepData, done: "pd.DataFrame") -> str:
+    """Returns sentences on the number of runs and their cost; `done`: the row of each run."""
+    plan = data.plan
+    swept = {name.split(".")[0] for name in plan.columns}
+    several = swept & {"experiment", "domain"}  # the groups say which
+    of = "" if several else f" of {data.called.labels.get(plan.experiment, plan.experiment)}"
+    groups = len(plan.groups.keys() - plan.imported_groups)
+    is_other = done["group"].isin(plan.imported_groups)
+    own, others = done[~is_other], done[is_other]
+    runs = len({row.run for row in plan.rows if not row.imported})
+    text = (
+        f"{plural(runs, 'run')}{of}"
+        f"{f' in {groups} groups' if groups > 1 else ''},"
+        f" {number(own['evaluations'].sum())} evaluations, {core_time(own['core_seconds'].sum())}"
+    )
+    if len(others):
+        text += (
+            f", and {plural(len(others), 'imported run')} of"
+            f" {number(others['evaluations'].sum())} evaluations"
+        )
+    if data.search is None:
+        return f"{text}."
+    text += (
+        f". {'It is the run' if runs == 1 else 'They are the runs'} of the"
+        f" {plural(groups, 'finalist')} of a search among {plural(data.search.count, 'setting')},"
+        f" which used {number(search_cost(plan.levels))} {plan.unit} in all"
+    )
+    if data.stage_table("confirmed") is not None:
+        held_out = len(data.confirming) * whole_budget(plan.levels)
+        text += f", and the held-out runs {number(held_out)}"
+    return f"{text}."
 
 
 def _ranked(tables: SweepTables) -> dict[str, list[str]]:
@@ -210,21 +227,23 @@ def _confirmed(data: SweepData) -> str:
     return f" On the held-out {seeds}, {held}.{_among(score_scales)}"
 
 
-def _held(tables: SweepTables, rows: "pd.DataFrame") -> str:
+def _held(data: SweepData, rows: "pd.DataFrame") -> str:
     """Returns the held-out mean of the winner of one scale, which is its first row."""
-    metric, winner = tables.metric(rows["metric"].iloc[0]), rows.iloc[0]
-    name, n = f"{winner['group']}, the best on the sweep's own seeds,", int(winner["unseen_n"])
+    metric, winner = data.metric(rows["metric"].iloc[0]), rows.iloc[0]
+    kept = data.search is not None and len(data.plan.groups) == 1  # no seed chose it alone
+    which = "the setting that the search kept" if kept else "the best on the sweep's own seeds"
+    name, n = f"{winner['group']}, {which},", int(winner["unseen_n"])
     if not n:
         return f"{name} has no results"
     decimals = common_decimals([winner["unseen_mean"]], [winner["unseen_se"]])
     half = half_width(winner["unseen_se"], n)
     mean = mean_and_error(winner["unseen_mean"], half, decimals)
-    own = number(winner["sweep_mean"], decimals_of(tables.table, metric))
+    own = number(winner["sweep_mean"], decimals_of(data.table, metric))
     unit = " %" if metric.percent else ""
     interval = ", 95 % interval" if n >= MIN_SEEDS else ""
     return (
         f"{name} has a mean {metric.phrase} of {mean}{unit} ({plural(n, 'seed')}{interval}; {own}"
-        f"{unit} on the seeds that selected it)"
+        f"{unit} on the sweep's own seeds)"
     )
 
 

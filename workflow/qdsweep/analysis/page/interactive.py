@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
+from qdsweep.analysis.curves import (
+    Line,
+    View,
+    constant,
+    curve_lines,
+    is_defined,
+    page_views,
+    time_text,
+)
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
 from qdsweep.analysis.figures.heatmap import narrowed
@@ -244,7 +252,8 @@ def _learning_curves(tables: SweepTables, groups: list[str]) -> tuple[dict[str, 
         if is_defined(lines) and constant(lines) is None:
             name = f"{view.metric.heading} over {view.over.title().lower()}"
             views[name] = _as_json(*_draw(view, tables, lines))
-    caption = f"{tables.lines_text(shown).strip()} Point at a line to see its values."
+    caption = f"{tables.lines_text(shown).strip()}{time_text(tables, shown)}"
+    caption += " Point at a line to see its values."
     if len(shown) > 1:
         caption += " Click a name to hide its line. Double-click it to show only that line."
     if len(shown) < len(groups):

@@ -97,17 +97,21 @@ def core_seconds(summary: dict[str, Any]) -> float:
 
 
 def hardware(
-    summaries: list[dict[str, Any]], core_seconds: float, further: Mapping[str, float]
+    summaries: list[dict[str, Any]],
+    core_seconds: float,
+    further: Mapping[str, float],
+    whose: str = "All runs together",
 ) -> str:
     """Returns a sentence on where the runs were computed, without any name of a machine.
 
-    `further`: further computations, apart from the runs of the sweep -> core-seconds.
+    `further`: further computations, apart from the runs of the sweep -> core-seconds; `whose`: the
+    runs with these core-seconds.
     """
     hosts = {attempt["host"] for summary in summaries for attempt in summary.get("attempts", [])}
     workers = sorted({int(summary.get("workers") or 1) for summary in summaries})
     noun = "process" if workers == [1] else "processes"
     text = f"Each run used {listed([str(n) for n in workers], 'or')} worker {noun}."
-    text += f" All runs together took {core_time(core_seconds + sum(further.values()))}"
+    text += f" {whose} took {core_time(core_seconds + sum(further.values()))}"
     parts = [f"{core_time(spent)} of it for {what}" for what, spent in further.items() if spent]
     if parts:
         text += f" ({listed(parts)})"
@@ -222,6 +226,9 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
         "the held-out seeds": sum(map(core_seconds, confirming)),
         "the corrected archives": seconds,
     }
+    whose = "All runs together"
+    if data.search is not None and len(data.search.last) > len(data.search.finalists):
+        whose = "Without settings of the search that stopped earlier, the runs"
     sentences = [
         _tasks(runs),
         f"Elites were stored in {listed(_distinct(runs, descriptions.archive), 'or')}.",
@@ -233,7 +240,7 @@ def methods(data: SweepData, shown: set[str]) -> Methods:
         *_statistics(own, shown),
         *(confirmed, corrected, imported(others, data)),
         software(summaries + confirming, _libraries(runs)),
-        hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
+        hardware(summaries + confirming, float(done["core_seconds"].sum()), spent, whose),
         _digest(own, summaries),
     ]
     text = " ".join(filter(None, sentences))

@@ -98,7 +98,10 @@ def plan_text(search: Searched, keys: Search) -> str:
         text += f": {listed(steps)}"
     share = share_of_whole(search.levels, count)
     if share != 1:
-        spent += f", {number(100 * share)} % of the cost of the whole budget for every setting"
+        spent += (
+            f", {number(100 * share)} % of the cost of the whole budget for every setting with one"
+            " seed each"
+        )
     return f"{text}. {spent}."
 
 
@@ -139,8 +142,8 @@ def overestimation_text(data: SweepData, search: Searched) -> str:
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return (
-            f"The same seeds selected it from {plural(len(search.last), 'setting')}, so the score"
-            " is too high on average. To measure by how much, run it again with held-out seeds: add"
+            f"The best was selected from {plural(len(search.last), 'setting')}, so its score tends"
+            " to be too high. To measure by how much, run it again with held-out seeds: add"
             " the key confirm, such as {top: 1, seeds: [101, 110]}, to the sweep file."
         )
     if confirmed.empty or not confirmed["unseen_n"].iloc[0]:
@@ -153,9 +156,8 @@ def overestimation_text(data: SweepData, search: Searched) -> str:
     lost = overestimation(row)
     shown = with_interval(lost.value, lost.low, lost.high, min(decimals, search.decimals))
     return (
-        f"On the held-out {seeds} it has {unseen} (mean, 95 % interval). On the seeds that"
-        f" selected it, it has {number(row['sweep_mean'], search.decimals)}: a difference of"
-        f" {shown}."
+        f"On the held-out {seeds} it has {unseen} (mean, 95 % interval). On the sweep's own"
+        f" seeds, it has {number(row['sweep_mean'], search.decimals)}: a difference of {shown}."
     )
 
 
@@ -227,7 +229,7 @@ def _score(search: Searched, score: float | None) -> str:
 
 def _edges(search: Searched) -> list[str]:
     """Returns a warning for each parameter whose best value is at an end of the swept values."""
-    warnings = []
+    warnings, pairs = [], []
     for name in search.names if search.finalists else ():
         text = value_text(search.finalists[0].values[name])
         swept = {value_text(trial.values[name]) for trial in search.placed} - {""}
@@ -238,7 +240,19 @@ def _edges(search: Searched) -> list[str]:
                 f"The best setting has {called} {exact(float(text))}, which is at {edge}. Better"
                 f" values may be outside: widen {called}."
             )
+        if len(_numbers(swept)) == 2:
+            pairs.append(search.name(name))
+    if warnings and pairs:  # each of two values is at an end, which is no reason for a warning
+        warnings.append(f"Of {listed(pairs)}, only two values were swept, so each is at an end.")
     return warnings
+
+
+def _numbers(swept: set[str]) -> list[float]:
+    """Returns the swept values in ascending order; nothing where they are not all numbers."""
+    try:
+        return sorted(map(float, swept))
+    except ValueError:
+        return []
 
 
 def _edge(text: str, swept: set[str], source: DrawnSource | None) -> str:
@@ -251,10 +265,10 @@ def _edge(text: str, swept: set[str], source: DrawnSource | None) -> str:
     """
     if len(swept) < 3 or (source is not None and source.kind == "normal"):  # it has no ends
         return ""
-    try:
-        value, numbers = float(text), sorted(map(float, swept))
-    except ValueError:  # they are not all numbers
+    numbers = _numbers(swept)
+    if not numbers or not text:
         return ""
+    value = float(text)
     low, high, share = numbers[0], numbers[-1], 0.5
     if source is not None and source.kind != "choice":
         low, high, share = *map(float, source.arguments), source.quantile(text)

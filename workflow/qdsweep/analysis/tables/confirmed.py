@@ -231,12 +231,14 @@ def _sheet(
 
 def _note(data: "pd.DataFrame", chosen_from: str, confirming: list[ConfirmingRow]) -> str:
     numbers = [int(row["values"]["seed"]) for row in confirming]
-    several = " of each task" if data["scale"].nunique() > 1 else ""
+    which = "the first group of each task" if data["scale"].nunique() > 1 else "the first group"
+    if len(data) == 1:
+        which = "this group"
     text = (
-        f" The sweep's own seeds selected from {chosen_from}, so means on them are too high on"
-        " average (selection bias, Cawley and Talbot 2010). Report the first group"
-        f"{several} on the held-out seeds {min(numbers)} to {max(numbers)}: it was the best before"
-        " these runs. Own minus held-out: with Welch's pointwise interval."
+        f" Selected from {chosen_from}. Selection tends to make means on the sweep's own seeds too"
+        f" high (Cawley and Talbot 2010). Report {which} on the held-out seeds {min(numbers)} to"
+        f" {max(numbers)}: it was the best before these runs. Own minus held-out: with Welch's"
+        " pointwise interval."
     )
     if not data["scale"].duplicated().any():
         return text

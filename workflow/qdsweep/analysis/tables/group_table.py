@@ -185,6 +185,9 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     note += _own_note(plan.own, table, counts, summary)
     if plan.imported_groups:
         note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
+        others = table["group"].isin(plan.imported_groups)
+        if "qd_auc" in chosen and not table.loc[others, f"{MEAN_QD_SCORE.column}_n"].all():
+            note += f" {columns['qd_auc'].heading}: not known for imported runs without curves."
     note += unequal_budgets(plan, table, score_scales) + elites_below_range(summary)
     if len(score_scales) > len(ranked_scales(plan, score_scales)):
         note += " Groups are not ranked where evaluations depend on their seed."

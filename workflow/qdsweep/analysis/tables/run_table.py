@@ -341,7 +341,8 @@ def _result(
         **about,
         "status": status,
         **state,
-        "qd_auc": qd_auc(table, position),
+        # An external run may have no curve, only its end.
+        "qd_auc": math.nan if row.imported and not position else qd_auc(table, position),
         # 1: an archive full of elites with the highest objective that there is.
         "qd_score_fraction": state[NORM_QD_SCORE] / width,
         **seconds,
@@ -385,7 +386,7 @@ def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Res
     return Index(
         path=sweep.cache,
         # The number is to be raised when the meaning of an entry changes.
-        form=[5, *RESULTS, *(metric.name for metric in metrics), *names],
+        form=[6, *RESULTS, *(metric.name for metric in metrics), *names],
         dump=lambda results: [dump(result) for result in results],
         load=lambda data, take: [load(record, map(take, sizes or ())) for record, sizes in data],
     )

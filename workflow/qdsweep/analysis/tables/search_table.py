@@ -4,6 +4,7 @@ search.json lists the runs of the last levels, which are the rows of the ordinar
 """
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,9 @@ def setting_sheet(search: Searched) -> Sheet:
         " over the seeds of that level, at its budget. Scores of different levels are not"
         " comparable. search.csv has every trial of every level."
     )
+    scores = Counter((p.level.name, p.score) for p in search.placed if p.score is not None)
+    if scores and max(scores.values()) > 1:
+        note += " Equal scores of a level are ranked by the place in search.csv."
     if has_parent:
         note += " Parent: its trial in the level before, or that of its donor."
     return Sheet("search_settings", "Settings of the search", note, columns, len(names) + 2, cells)

@@ -64,9 +64,9 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _lines(sheet: "Sheet") -> Iterator[str]:
-    """Yields the title of a table, its rows with aligned columns, and its note."""
+    """Yields the title of a table, its rows with aligned columns, and its note; bold becomes *."""
     yield sheet.title
-    rows = [sheet.columns, *([cell.text for cell in row] for row in sheet.rows)]
+    rows = [sheet.columns, *([cell.text + "*" * cell.bold for cell in row] for row in sheet.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         texts = [
@@ -74,4 +74,4 @@ def _lines(sheet: "Sheet") -> Iterator[str]:
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(texts).rstrip()
-    yield paragraph(sheet.note)
+    yield paragraph(sheet.note.replace("Bold:", "*:"))

@@ -204,7 +204,10 @@ def _leave_out(
     costs = [f"{chosen[name].text if name in chosen else 0} ({name})" for name in runs]
     notes = [f"Tuning budget: {listed(costs)}."]
     if left_out:
-        notes.append(f"Left out, as a search chose by them: {plural(len(left_out), 'run')}.")
+        notes.append(
+            f"Left out: {plural(len(left_out), 'run')} on seeds by which a search chose. Runs on"
+            " other seeds represent their settings."
+        )
     return notes
 
 
