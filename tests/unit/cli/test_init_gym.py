@@ -61,7 +61,7 @@ def test_a_stochastic_task_has_the_keys_against_luck(tmp_path):
         config = yaml.safe_load((tmp_path / "study/config/config.yaml").read_text())
         (preset,) = (tmp_path / "study/config/domains").iterdir()
         named = "reevaluate" in config, "episodes" in yaml.safe_load(preset.read_text())
-        assert (*named, "docs/guide/noise.md" in printed) == (is_stochastic,) * 3
+        assert (*named, "docs/tutorials/noise.md" in printed) == (is_stochastic,) * 3
         shutil.rmtree(tmp_path / "study")
 
 

@@ -105,7 +105,7 @@ def test_check_reports_whether_evaluations_depend_on_their_seed(plugins):
     ):
         findings = check_rows(domain, batch=3)
         assert findings.is_stochastic is is_stochastic
-        assert ("docs/guide/noise.md" in findings.lines()[-1]) is is_stochastic
+        assert ("docs/tutorials/noise.md" in findings.lines()[-1]) is is_stochastic
 
 
 def test_check_rows_finds_a_wrong_gradient():

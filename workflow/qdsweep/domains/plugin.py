@@ -234,7 +234,7 @@ class Findings(NamedTuple):
         if self.is_stochastic:
             lines.append(
                 "evaluations depend on their seed, so each elite is kept for a lucky one: give a"
-                " sweep the key reevaluate (docs/guide/noise.md)"
+                " sweep the key reevaluate (docs/tutorials/noise.md)"
             )
         return lines
 

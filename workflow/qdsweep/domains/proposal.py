@@ -106,7 +106,7 @@ def propose(env_id: str) -> Proposal:
         lines.append(
             "A policy's episode depends on its seed, so each elite is kept for one lucky episode. "
             "The sweep therefore has the key reevaluate, and the preset has episodes: see "
-            "docs/guide/noise.md."
+            "docs/tutorials/noise.md."
         )
     name = re.sub(r"[^a-z0-9]+", "_", env_id.rpartition(":")[2].lower()).strip("_")
     return Proposal(name, "\n".join(text) + "\n", lines, is_stochastic)

@@ -230,7 +230,7 @@ def _confirmed(data: SweepData) -> str:
 def _held(data: SweepData, rows: "pd.DataFrame") -> str:
     """Returns the held-out mean of the winner of one scale, which is its first row."""
     metric, winner = data.metric(rows["metric"].iloc[0]), rows.iloc[0]
-    kept = data.search is not None and len(data.plan.groups) == 1  # no seed chose it alone
+    kept = data.search is not None and len(data.plan.groups) == 1  # no single seed chose it
     which = "the setting that the search kept" if kept else "the best on the sweep's own seeds"
     name, n = f"{winner['group']}, {which},", int(winner["unseen_n"])
     if not n:
