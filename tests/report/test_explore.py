@@ -557,13 +557,14 @@ def test_a_report_shows_fewer_runs_of_large_archives(reported, monkeypatch):
 
 def test_groups_of_several_sweeps_are_tested_below_the_maps(reader, reported):
     results = reported.parents[1]
-    compute_sweep(results, LANDER, "::: algorithm map_elites cma_mae ::: seed 2 3 4", name="other")
+    words = "::: algorithm map_elites cma_mae ::: seed 2 3 4 5 6"
+    compute_sweep(results, LANDER, words, name="other")
     with served("tiny", "other", cwd=results.parent) as started:
         page = reader(served=started)
         labels = page.locator("figcaption b").all_inner_texts()
         assert labels == [
-            *(f"MAP-Elites, seed {seed}" for seed in (1, 2, 3, 4)),
-            *(f"CMA-MAE, seed {seed}" for seed in (2, 3, 4)),
+            *(f"MAP-Elites, seed {seed}" for seed in (1, 2, 3, 4, 5, 6)),
+            *(f"CMA-MAE, seed {seed}" for seed in (2, 3, 4, 5, 6)),
         ]
         page.locator(".tests table").wait_for()
         head = page.locator(".tests tr").first.inner_text()

@@ -17,6 +17,7 @@ from support import TINY
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
+from qdsweep.analysis.statistics import half_width
 from qdsweep.analysis.tables.aggregate import aggregate
 
 EXPERIMENT = {**TINY, "algorithm": "cma_me", "archive": {"dims": [20, 20]}, "iterations": 25}
@@ -198,12 +199,12 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
     curves = pd.read_csv(made / "sweeps/small/curves.csv").query("group == @group")
     evaluations = int(re.search(r"([\d,]+) evaluations", words)[1].replace(",", ""))
     row = curves[curves["evaluations"] == evaluations].iloc[0]
-    mean, error = re.search(r"QD score / cells ([\d.,]+) ± ([\d.,]+)", words).groups()
+    ends = re.search(r"QD score / cells ([\d.,]+) \[([\d.,]+), ([\d.,]+)\]", words).groups()
     assert group in words and "(n = 3)" in words
-    last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last displayed digit
-    for text, part in ((mean, "mean"), (error, "se")):
-        value = float(text.replace(",", ""))
-        assert value == pytest.approx(row[f"norm_qd_score_{part}"], abs=1.01 * last)
+    last = 0.5 * 10 ** -len(ends[0].partition(".")[2])  # half of the last displayed digit
+    mean, half = row["norm_qd_score_mean"], half_width(row["norm_qd_score_se"], 3)
+    for text, value in zip(ends, (mean, mean - half, mean + half), strict=True):
+        assert float(text.replace(",", "")) == pytest.approx(value, abs=1.01 * last)
 
 
 def test_names_are_shown_as_they_are(reader, nasty):
