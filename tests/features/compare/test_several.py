@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from composing import before_its_renaming
+from counting import COUNTING
+from counting import EXPERIMENT as TALLY
 from given import changed_plan, contents
 from in_process import compute_sweep, qdsweep
 from opened import opened
@@ -15,9 +17,10 @@ from support import TINY
 
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
+from qdsweep.config.compose import compose
 from qdsweep.config.family import FORMER
 from qdsweep.features.compare.commands import _lines
-from qdsweep.features.compare.merged import merge_sweeps
+from qdsweep.features.compare.merged import _Group, merge_sweeps
 from qdsweep.features.compare.several import compare_sweeps
 from qdsweep.files import write_json
 from qdsweep.records.paths import Results, SweepDir
@@ -98,6 +101,14 @@ def test_the_tables_are_those_of_one_sweep_with_all_rows(results, parts, whole, 
     notes = merge_sweeps(results, parts).notes
     assert len(notes) == (shared > 0)
     names_all(" ".join(notes), *[f"{shared} run"] * len(notes))
+
+
+def test_an_argument_that_an_experiment_leaves_out_has_an_empty_cell(plugins):
+    plugins("tally", COUNTING)
+    experiment = compose(TALLY, {"seed": 1}, source="")
+    group = _Group(["s"], "s", experiment, (), [{"values": {}}])
+    assert group.value("domain.arguments.slope") == 1.0
+    assert group.value("domain.arguments.noise") == ""
 
 
 def test_the_page_gets_the_same_tables(results):

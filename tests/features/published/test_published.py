@@ -36,6 +36,12 @@ def summary():
     return data.assign(norm_qd_score=100 * data["coverage"])
 
 
+def test_no_margin_is_a_fraction_of_a_mean_of_zero():
+    with pytest.raises(ValueError, match="mean = 0"):
+        entry({"algorithm": "c"}, mean=0.0)
+    assert entry({"algorithm": "c"}, mean=0.0, tolerance=1.0).mean == 0, "of an earlier sweep file"
+
+
 def test_the_mean_of_finished_runs_is_compared_each_once():
     published = [
         entry({"algorithm": "a"}, mean=0.55),

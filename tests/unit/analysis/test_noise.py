@@ -14,7 +14,7 @@ from refusals import names_all
 from qdsweep import load_sweep
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.noise import DELIVERED_TEXT, noise_of, reported_text
+from qdsweep.analysis.noise import DELIVERED_TEXT, noise_of, noise_text, reported_text
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.page.methods import _figures_of_merit
@@ -190,6 +190,8 @@ def test_elites_that_an_earlier_release_evaluated_again_answer(tmp_path, matters
         about = {"seed_matters": matters, "elites": elites}
         (run / "reevaluated-10-7.json").write_text(json.dumps(about))
         assert noise_of(files, read_summary(files)) == word
+        (run / "reevaluated-10-7.json").write_text("{")  # no rule makes it again
+        assert noise_of(files, read_summary(files)) == "unknown"
 
 
 def test_certain_evaluations_need_no_word(tmp_path):
@@ -270,3 +272,17 @@ def test_a_score_that_more_evaluations_would_change_is_named(half, within, words
     text = _convergence(runs, Reevaluate(times=4), str)
     assert bool(text) is bool(words)
     names_all(text, *words)
+
+
+def test_runs_without_a_delivered_score_and_groups_with_other_episodes_are_named(tmp_path):
+    again = Reevaluate(times=2)
+    sweep = make(tmp_path, again)
+    assert "No such score" not in headline(data_of(sweep))
+    run = tmp_path / "runs/kept-s1" / f"{again.stem}.json"
+    evaluated_again(run.parent, again, 0.4, iterations=9)  # another sweep has extended it
+    aggregate(sweep, tmp_path / "runs")
+    data = data_of(sweep)
+    names_all(headline(data), "No such score is known for 1 run:")
+    plan = replace(data.plan, group_columns=["episodes"])
+    assert "differ in episodes" not in noise_text(data.plan, data.summary)
+    assert "differ in episodes" in noise_text(plan, data.summary)

@@ -97,6 +97,19 @@ def test_a_domain_without_steps_is_not_compared_at_equal_steps():
     check_sweep(settings.model_copy(update={"compare_at": "evaluations"}), sweep, {})
 
 
+@pytest.mark.parametrize(
+    ("text", "keys", "words"),
+    [
+        ("::: evaluations 200 400", {}, ("evaluations",)),
+        ("::: batch_size 4 8", {"reevaluate": {"times": 2}}, ("reevaluate",)),
+    ],
+)
+def test_an_equal_budget_contradicts_swept_budgets_and_final_archives(text, keys, words):
+    settings, sweep = sweep_of(text, compare_at="evaluations", **keys)
+    with refused("compare_at = evaluations", *words):
+        check_sweep(settings, sweep, {})
+
+
 @pytest.mark.parametrize("policy", ["fixed", "7"])
 def test_a_sweep_of_instances_may_be_paired(policy):
     text = f"::: domain.evaluation_seed {policy} ::: batch_size 4 8 ::: seed 1 2"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdsweep.config.compose import read_part
 from qdsweep.errors import BadInput
-from qdsweep.files import read_json
+from qdsweep.files import read_json_if_whole
 from qdsweep.metrics import BY_NAME, NORM_DELIVERED, NORM_QD_SCORE, RANK, REEVALUATED, Metric
 from qdsweep.records.paths import RunDir, RunFiles, is_imported
 from qdsweep.records.plan import Plan
@@ -50,7 +50,7 @@ def noise_of(files: RunFiles, summary: Mapping[str, Any]) -> str:
         return NOT_KNOWN
     found = stochastic_of(RunDir(files.path).state, summary)
     if found == UNKNOWN:  # an earlier release may have evaluated its elites again
-        every = map(read_json, files.path.glob("reevaluated-*.json"))
+        every = map(read_json_if_whole, files.path.glob("reevaluated-*.json"))
         matters = [about["seed_matters"] for about in every if about.get("elites")]
         found = any(matters) if matters else UNKNOWN
     if found is False:
@@ -156,6 +156,14 @@ def noise_text(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame | None"
         )
         if plan.tests == "paired" and plan.reevaluate and plan.reevaluate.common:
             text += " All runs have common fresh seeds, so this holds for these seeds only."
+        if any(name.rpartition(".")[2] == "episodes" for name in plan.group_columns):
+            text += " Groups differ in episodes, so an evaluation is not the same for all of them."
+        scores = summary[[rank.column, rank.always.column]]
+        if lacking := int(scores.isna().all(axis=1).sum()):
+            text += (
+                f" No such score is known for {plural(lacking, 'run')}: the archive is empty, or"
+                " another sweep has extended the run beyond this budget."
+            )
     elif LUCKY in words:
         text = (
             " Evaluations of this task depend on their seed. Each elite was kept for one lucky"

@@ -57,7 +57,10 @@ class Published(Model):
         description="swept parameters and values that choose the group, such as algorithm: cma_me"
     )
     metric: str = Field(
-        description="the published metric: one that `rank` can name; coverage is a fraction"
+        description=(
+            "the published metric, as the search reports it: one that `rank` can name; coverage is "
+            "a fraction"
+        )
     )
     mean: float = Field(description="the published mean")
     margin: float = Field(
@@ -86,6 +89,12 @@ class Published(Model):
         default=None, description="ignored; sweep files of earlier versions have it"
     )
     source: str = Field(description="where the value was published: paper and table")
+
+    @model_validator(mode="after")
+    def _check_margin(self) -> "Published":
+        if not self.mean and self.tolerance is None:  # earlier files had such means
+            raise ValueError("mean = 0: the margin is a fraction of it; compare another metric")
+        return self
 
     @model_validator(mode="after")
     def _check_trials(self) -> "Published":

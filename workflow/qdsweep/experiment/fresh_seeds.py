@@ -59,6 +59,7 @@ def find_noise(
         chosen = np.unique(
             np.linspace(0, count - 1, min(count, CHECKED_ELITES)).round().astype(np.int64)
         )
+        log.info("%d elites are evaluated again with fresh seeds, in no budget", len(chosen))
         sequence = np.random.SeedSequence(experiment.seed, spawn_key=(3,))
         seeds = sequence.generate_state(len(chosen)).astype(np.uint32)
         some = {name: values[chosen] for name, values in rows.items()}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.domain_keys import require_episodes
-from qdsweep.config.experiment import Experiment, refuse_idle
+from qdsweep.config.experiment import BUDGETS, Experiment, refuse_idle
 from qdsweep.config.explain import naming_file
 from qdsweep.config.keys import Path
 from qdsweep.config.memory import require_memory_of
@@ -197,7 +197,20 @@ def _check_tests(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_compare_at(settings: SweepFile, sweep: Sweep) -> None:
-    """Refuses a comparison at equal steps of domains that do not count any."""
+    """Refuses a comparison at equal budgets that the sweep's other keys contradict."""
+    if settings.compare_at is None:
+        return
+    key = f"compare_at = {settings.compare_at}"
+    if swept := [name for name in sweep.columns if name in BUDGETS]:
+        raise BadInput(
+            f"{key}: the sweep compares values of {swept[0]}. Remove the key, or sweep something"
+            " else"
+        )
+    if settings.reevaluate:
+        raise BadInput(
+            f"{key}: elites are evaluated again in final archives only, not in those at an equal"
+            " budget. Remove compare_at or reevaluate"
+        )
     for experiment in sweep.settings.values() if settings.compare_at == "steps" else ():
         domain = experiment.domain
         if not domain.counts_steps:

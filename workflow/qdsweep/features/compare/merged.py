@@ -83,8 +83,10 @@ class _Group:
         if not path:
             return ""
         # The budget in the experiment is the largest of all sweeps.
-        value = row.get(path[0]) if path[0] in BUDGETS else reduce(getitem, path, self._data)
-        return "" if value is None else value
+        with suppress(KeyError):  # an argument of the user's class that this experiment leaves out
+            value = row.get(path[0]) if path[0] in BUDGETS else reduce(getitem, path, self._data)
+            return "" if value is None else value
+        return ""
 
     def path(self, name: str) -> Path:
         """Returns the key of a swept parameter; nothing where the experiment has no such key."""
