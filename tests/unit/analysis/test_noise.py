@@ -14,7 +14,7 @@ from refusals import names_all
 from qdsweep import load_sweep
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.noise import DELIVERED_TEXT, noise_of, noise_text, reported_text
+from qdsweep.analysis.noise import DELIVERED_TEXT, noise_text, reported_text
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.page.methods import _figures_of_merit
@@ -24,8 +24,6 @@ from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.corrected_scores import _convergence
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.metrics import OF_REEVALUATION, RESULTS
-from qdsweep.records.paths import RunDir
-from qdsweep.records.results import read_summary
 
 # The reported scores of two groups, and what their elites deliver: the order is reversed.
 REPORTED = {"kept": [0.90, 0.91, 0.92, 0.93, 0.94], "again": [0.80, 0.81, 0.82, 0.83, 0.84]}
@@ -178,20 +176,6 @@ def test_a_note_in_state_answers_for_a_run_of_an_earlier_release(tmp_path):
     np.savez(state / "noise.npz", stochastic=np.array(True))
     aggregate(sweep, tmp_path / "runs")
     assert NOT_RANKED in headline(data_of(sweep)), "one lucky run is enough"
-
-
-@pytest.mark.parametrize(
-    ("matters", "elites", "word"), [(True, 3, "yes"), (False, 3, "no"), (False, 0, "unknown")]
-)
-def test_elites_that_an_earlier_release_evaluated_again_answer(tmp_path, matters, elites, word):
-    make(tmp_path, stochastic=None)
-    for run in (tmp_path / "runs").iterdir():
-        files = RunDir(run).results
-        about = {"seed_matters": matters, "elites": elites}
-        (run / "reevaluated-10-7.json").write_text(json.dumps(about))
-        assert noise_of(files, read_summary(files)) == word
-        (run / "reevaluated-10-7.json").write_text("{")  # no rule makes it again
-        assert noise_of(files, read_summary(files)) == "unknown"
 
 
 def test_certain_evaluations_need_no_word(tmp_path):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdsweep.config.compose import read_part
 from qdsweep.errors import BadInput
-from qdsweep.files import read_json_if_whole
 from qdsweep.metrics import BY_NAME, NORM_DELIVERED, NORM_QD_SCORE, RANK, REEVALUATED, Metric
 from qdsweep.records.paths import RunDir, RunFiles, is_imported
 from qdsweep.records.plan import Plan
@@ -49,10 +48,6 @@ def noise_of(files: RunFiles, summary: Mapping[str, Any]) -> str:
     if is_imported(str(summary.get("id", ""))):
         return NOT_KNOWN
     found = stochastic_of(RunDir(files.path).state, summary)
-    if found == UNKNOWN:  # an earlier release may have evaluated its elites again
-        every = map(read_json_if_whole, files.path.glob("reevaluated-*.json"))
-        matters = [about["seed_matters"] for about in every if about.get("elites")]
-        found = any(matters) if matters else UNKNOWN
     if found is False:
         return CERTAIN
     domain = read_config(files.config).get("domain", {})
