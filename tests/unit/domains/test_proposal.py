@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from qdsweep.config.domain import Gymnasium
 from qdsweep.config.files import read_yaml
+from qdsweep.domains import make_domain
 from qdsweep.domains.proposal import _range, _text, propose
 
 CENTERS = st.one_of(st.floats(-1e15, 1e15), st.sampled_from([2e5, 1.7e9, 0.0, -1e-7]))
@@ -50,3 +51,16 @@ def test_observations_far_from_zero_have_a_range_with_a_width(plugins, tmp_path)
     for low, high in [*measures.values(), domain.objective_range]:
         assert low < high
     assert any(190_000 < low < high < 210_000 for low, high in measures.values())
+
+
+def test_measures_differ_between_policies_more_than_between_their_episodes(tmp_path):
+    """The mean angle of CartPole is due to the start, whatever a policy does."""
+    for env in ("CartPole-v1", "Acrobot-v1", "MountainCarContinuous-v0"):
+        path = tmp_path / f"{env}.yaml"
+        path.write_text(propose(env).yaml)
+        domain = make_domain(Gymnasium.model_validate_json(json.dumps(read_yaml(path))))
+        solutions = np.random.default_rng(5).normal(size=(24, domain.solution_dim))
+        seeds = np.arange(24, dtype=np.uint32)
+        plays = np.stack([domain.evaluate(solutions, seeds + 100 * n).measures for n in range(5)])
+        within, total = plays.var(axis=0, ddof=1).mean(axis=0), plays.reshape(-1, 2).var(axis=0)
+        assert (within < 0.5 * total).all(), env

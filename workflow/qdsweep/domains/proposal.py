@@ -19,7 +19,8 @@ from qdsweep.errors import BadInput
 
 _POLICIES = 64
 _FEWEST, _SECONDS = 8, 30  # a slow task plays fewer policies
-_AGAIN = 4  # policies played again with another seed
+# The largest share of a measure's variance that may be due to the seeds of episodes.
+_NOISE = 0.3
 _COMPONENTS = 16  # of an observation or action; pictures have too many to try all
 _BINS = 8
 _ANY = (-1e300, 1e300)
@@ -45,6 +46,9 @@ class Proposal(NamedTuple):
 def propose(env_id: str) -> Proposal:
     """Plays random linear policies, and takes the two measures in which they differ most.
 
+    Each policy plays two episodes. Measures in which these differ as much as policies do are left
+    out, unless fewer than two remain.
+
     Args:
         env_id: `Name-vN`, or `module:Name-vN`.
 
@@ -68,18 +72,18 @@ def propose(env_id: str) -> Proposal:
     rng = np.random.default_rng(0)
     solutions = rng.normal(size=(_POLICIES, domain.solution_dim))
     returns, measures, end = [], [], time.monotonic() + _SECONDS
-    for seed, solution in enumerate(solutions):
-        if seed >= _FEWEST and time.monotonic() > end:
+    for number, solution in enumerate(solutions):
+        if number >= _FEWEST and time.monotonic() > end:
             break
-        result = domain.evaluate(solution[np.newaxis], np.array([seed], dtype=np.uint32))
-        returns.append(result.objective[0])
-        measures.append(result.measures[0])
+        seeds = np.array([number, _POLICIES + number], dtype=np.uint32)
+        result = domain.evaluate(np.stack([solution, solution]), seeds)
+        returns.append(result.objective)
+        measures.append(result.measures)
     values = np.array(measures)
-    again = domain.evaluate(solutions[:_AGAIN], np.arange(1, _AGAIN + 1, dtype=np.uint32))
-    is_equal = np.array_equal(again.objective, returns[:_AGAIN])
-    is_stochastic = not (is_equal and np.array_equal(again.measures, values[:_AGAIN]))
+    plays = np.concatenate([np.array(returns)[:, :, np.newaxis], values], axis=2)
+    is_stochastic = not np.array_equal(plays[:, 0], plays[:, 1], equal_nan=True)
     first, second = _most_different(values, env_id)
-    chosen = [(tried[place], _range(values[:, place])) for place in (first, second)]
+    chosen = [(tried[place], _range(values[:, :, place])) for place in (first, second)]
     low, high = _range(np.array(returns))
     if spec.reward_threshold is not None:
         high = max(high, float(spec.reward_threshold))
@@ -97,8 +101,8 @@ def propose(env_id: str) -> Proposal:
         ),
     ]
     lines = [
-        f"{len(returns)} random policies of {env_id} had returns from {min(returns):g} to "
-        f"{max(returns):g}.",
+        f"{len(returns)} random policies of {env_id} had returns from {np.min(returns):g} to "
+        f"{np.max(returns):g}.",
         f"Of {len(tried)} measures, the policies differ most in:",
         *(f"  {measure.label}: {' to '.join(map(_text, ends))}" for measure, ends in chosen),
     ]
@@ -144,24 +148,27 @@ def _most_different(values: Floats, env_id: str) -> tuple[int, int]:
     The entropy is that of a histogram with `_BINS` equal bins per measure.
 
     Args:
-        values: ``(n, m)`` measures of n policies.
+        values: ``(n, 2, m)`` measures of n policies in two episodes.
         env_id: The task, for the message.
     """
-    bins = np.zeros(values.shape, dtype=int)
-    for place, column in enumerate(values.T):
+    noise = np.square(values[:, 0] - values[:, 1]).mean(axis=0) / 2
+    repeats = noise <= _NOISE * values.reshape(-1, values.shape[2]).var(axis=0)
+    bins = np.zeros(values.shape[::2], dtype=int)
+    for place, column in enumerate(values[:, 0].T):
         low, high = column.min(), column.max()
         if np.isfinite(column).all() and high - low > 1e-6 * max(abs(low), abs(high)):
             bins[:, place] = np.minimum((column - low) / (high - low) * _BINS, _BINS - 1)
-    alone = [_entropy(column) for column in bins.T]
-    first = int(np.argmax(alone))
-    both = [_entropy(_BINS * bins[:, first] + column) for column in bins.T]
-    second = int(np.argmax(both))
-    if alone[first] == 0 or both[second] == alone[first]:
-        raise BadInput(
-            f"init --gym {env_id}: random policies do not differ in any two of {values.shape[1]} "
-            "measures: write a domain with your own measures (qdsweep init FOLDER has an example)"
-        )
-    return first, second
+    for tried in (bins * repeats, bins):
+        alone = [_entropy(column) for column in tried.T]
+        first = int(np.argmax(alone))
+        both = [_entropy(_BINS * tried[:, first] + column) for column in tried.T]
+        second = int(np.argmax(both))
+        if alone[first] > 0 and both[second] > alone[first]:
+            return first, second
+    raise BadInput(
+        f"init --gym {env_id}: random policies do not differ in any two of {values.shape[2]} "
+        "measures: write a domain with your own measures (qdsweep init FOLDER has an example)"
+    )
 
 
 def _entropy(bins: Sequence[int] | np.ndarray) -> float:
