@@ -38,6 +38,9 @@ def test_a_few_outliers_leave_most_colours_to_the_other_elites():
     assert color_limits([far, bulk], LINE, None) == (-7000, 100), "the axis of the bars"
     assert color_limits([far[:1], np.full(999, 5.0)], MAP, None) == (-7000, 5), "a plateau"
     assert color_limits([far, bulk], MAP, (0.0, 50.0)) == (0, 50)
+    lucky, own = "Objective, as reported", {**MAP, "objective_range": [-50, 90]}
+    assert color_limits([bulk], own, None, lucky) == (80, 90), "no lucky one above the range"
+    assert color_limits([bulk], own, None) == (80, 100)
     assert color_limits([np.zeros(0)], MAP, None) == (0, 1)
     assert color_limits([np.zeros(3)], MAP, None) == (-0.5, 0.5)
 

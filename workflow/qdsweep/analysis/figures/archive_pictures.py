@@ -21,6 +21,7 @@ from qdsweep.analysis.figures.heatmap import (
     color_limits,
     draw_archive,
     elite_table,
+    objective_label,
 )
 from qdsweep.analysis.figures.layout import (
     MAX_LINES,
@@ -73,7 +74,8 @@ def run_figure(run: Run, limits: Limits) -> "Figure":
     figure = Figure(figsize=(5, 4), layout="constrained")
     ax = figure.subplots()
     draw_archive(ax, run, limits)
-    add_color_bar(figure, [ax], [run.arrays["objective"]], limits)
+    label = objective_label(run)
+    add_color_bar(figure, [ax], [run.arrays["objective"]], limits, label=label)
     moment: Any = run.summary
     if isinstance(run, EarlierRun):
         moment = run.metrics.iloc[run.iteration - 1]
@@ -220,7 +222,8 @@ def key_text(tables: SweepTables) -> str:
 def _limits(data: SweepData, runs: list[Run]) -> Limits:
     """Returns the objectives at the ends of the colours of archives with one scale."""
     objectives = [objectives_of(run) for run in runs]
-    return color_limits(objectives, runs[0].summary["archive"], data.plan.figures.color_range)
+    about, chosen = runs[0].summary["archive"], data.plan.figures.color_range
+    return color_limits(objectives, about, chosen, objective_label(runs[0]))
 
 
 def _fitting(inches: float) -> int:
@@ -266,7 +269,8 @@ def _draw_block(
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
     objectives = [run.arrays["objective"] for _, run in shown]
-    add_color_bar(block, axes[: len(shown)], objectives, limits, aspect=25 * rows)
+    label = objective_label(shown[0][1])
+    add_color_bar(block, axes[: len(shown)], objectives, limits, aspect=25 * rows, label=label)
 
 
 def _elites(shown: _Shown) -> "pd.DataFrame":

@@ -6,7 +6,13 @@ import numpy as np
 
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
-from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive, elite_table
+from qdsweep.analysis.figures.heatmap import (
+    add_color_bar,
+    color_limits,
+    draw_archive,
+    elite_table,
+    objective_label,
+)
 from qdsweep.analysis.figures.style import (
     NOTE,
     add_heading,
@@ -87,11 +93,12 @@ def _hit_rates(data: SweepData, group: str, folder: RunDir, settings: Reevaluate
 
     corrected = CorrectedRun(folder.path, settings.stem)
     rates = HitRates(folder.path, settings.stem, settings.times)
-    about, chosen = load(folder.path).summary["archive"], data.plan.figures.color_range
+    run, chosen = load(folder.path), data.plan.figures.color_range
     width = figure_width(7.2)
     rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
     figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
-    limits = color_limits([corrected.arrays["objective"]], about, chosen)
+    objectives, about = corrected.arrays["objective"], run.summary["archive"]
+    limits = color_limits([objectives], about, chosen, objective_label(run))
     shown = (
         ("corrected", corrected, limits, "Objective"),
         ("hit rate", rates, (0.0, 1.0), "Hit rate"),

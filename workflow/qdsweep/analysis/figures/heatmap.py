@@ -24,6 +24,7 @@ _SMALL = NOTE | {"fontsize": 7}
 
 Limits = tuple[float, float]
 # The share of the elites that has at least two thirds of the colours.
+_OBJECTIVE, _REPORTED = "Objective", "Objective, as reported"
 _MIDDLE = 0.95
 _PRECISE = 1e-3  # of the span of values: an error that no figure shows
 
@@ -115,18 +116,28 @@ def _ranges(run: Run) -> np.ndarray:
     return np.stack([measures.min(axis=0), measures.max(axis=0)], axis=1)
 
 
+def objective_label(run: Run) -> str:
+    """Returns what the colours of a run's archive are."""
+    return _REPORTED if run.summary.get("stochastic") is True else _OBJECTIVE
+
+
 def color_limits(
-    objectives: Sequence[np.ndarray], about: dict[str, Any], chosen: Limits | None
+    objectives: Sequence[np.ndarray],
+    about: dict[str, Any],
+    chosen: Limits | None,
+    label: str = _OBJECTIVE,
 ) -> Limits:
     """Returns the objectives at the ends of the colours, which archives with one scale share.
 
     By default the range ends at far outliers, which would leave the rest of a map in one colour.
-    An archive of one measure keeps them, because its vertical axis shows the objective, too.
+    An archive of one measure keeps them, because its vertical axis shows the objective, too. Lucky
+    evaluations do not widen the domain's own range.
 
     Args:
         objectives: Those of the elites of each archive.
         about: `archive` of summary.json.
         chosen: `figures.color_range`.
+        label: `objective_label` of the runs.
     """
     if chosen is not None:
         return chosen
@@ -138,6 +149,9 @@ def color_limits(
     if below < above:
         margin = (above - below) / 4
         low, high = max(low, below - margin), min(high, above + margin)
+    own = about.get("objective_range")
+    if own and label == _REPORTED and low < own[1]:
+        high = min(high, own[1])
     return _with_width(float(low), float(high))
 
 
@@ -173,12 +187,12 @@ def add_color_bar(
     objectives: Iterable[np.ndarray],
     limits: Limits,
     aspect: float = 25,
-    label: str = "Objective",
+    label: str = _OBJECTIVE,
 ) -> None:
     """Adds the colour bar of `axes` next to them.
 
     Where elites are outside its range, it has arrows, and its label has their lowest and highest
-    objective.
+    objective, unless these are lucky.
     """
     shown = [some for some in objectives if np.isfinite(some).any()]
     low = min((float(np.nanmin(some)) for some in shown), default=limits[0])
@@ -192,7 +206,11 @@ def add_color_bar(
         extend={(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither"),
         extendfrac=0.03,
     )
-    cut = f"\n(elites {' to '.join(apart((low, high), 4))})" if below or above else ""
+    cut = (
+        f"\n(elites {' to '.join(apart((low, high), 4))})"
+        if (below or above) and label != _REPORTED
+        else ""
+    )
     bar.set_label(f"{label}{cut}")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)

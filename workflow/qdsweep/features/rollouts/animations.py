@@ -26,6 +26,7 @@ from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
     color_limits,
+    objective_label,
 )
 from qdsweep.analysis.figures.style import (
     EMPTY_CELL,
@@ -163,7 +164,8 @@ def frames(filling: Evolution, limits: Limits) -> list["Image"]:
     ax = figure.subplots()
     image = draw_moment(ax, filling, filling.last, limits)
     iterations = filling.iterations(FRAMES)
-    add_color_bar(figure, [ax], map(filling.picture, iterations), limits)
+    label = objective_label(filling.run)
+    add_color_bar(figure, [ax], map(filling.picture, iterations), limits, label=label)
     title = ax.set_title(_text(filling, filling.last), loc="left", **NOTE)
     figure.suptitle(filling.group, fontsize=9.5)
     canvas.draw()
@@ -212,7 +214,8 @@ def draw_moment(ax: "Axes", filling: Evolution, iteration: int, limits: Limits) 
 def evolution_limits(shown: list[Evolution], chosen: Limits | None) -> Limits:
     """Returns the objectives at the ends of the colours, from the last elites."""
     last = [filling.history.at(filling.last)[1] for filling in shown]
-    return color_limits(last, shown[0].run.summary["archive"], chosen)
+    run = shown[0].run
+    return color_limits(last, run.summary["archive"], chosen, objective_label(run))
 
 
 @ornament("the animation of the archive of {1}")
@@ -273,7 +276,9 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: SweepTables) -
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-        add_color_bar(row, axes[: len(iterations)], map(filling.picture, iterations), limits)
+        pictures = map(filling.picture, iterations)
+        label = objective_label(filling.run)
+        add_color_bar(row, axes[: len(iterations)], pictures, limits, label=label)
         add_heading(row, f"{filling.group}, seed {filling.run.config['seed']}", inches=width)
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
