@@ -49,7 +49,7 @@ def held(sweep):
     return first, more
 
 
-@pytest.mark.parametrize("means", permutations([0.8, 1.0, 1.2]))
+@pytest.mark.parametrize("means", list(permutations([0.8, 1.0, 1.2])))
 def test_the_headline_is_the_held_out_mean_of_the_winner_that_was_fixed_before(tmp_path, means):
     sweep, sheet = confirmed(tmp_path, around(*means))
     first, more = held(sweep)
