@@ -137,7 +137,7 @@ def test_the_mean_that_an_algorithm_keeps_is_no_evaluation(tmp_path, depends):
         "evaluation_seed": np.arange(50, dtype=np.uint32),
     }
     path = tmp_path / "noise.npz"
-    found = find_noise(experiment, domain, rows, Serial(domain), Stop(), path)
+    found = find_noise(experiment, domain, lambda: rows, Serial(domain), Stop(), path)
     assert found is depends
 
 
@@ -147,7 +147,7 @@ def test_the_end_of_the_wall_time_does_not_leave_a_run_unfinished(tmp_path, reas
     experiment, domain, stop = compose({**TINY, "domain": "cartpole"}), Fake(True), Stop()
     rows = {"solution": np.zeros((1, 1)), "objective": np.zeros(1), "measures": np.zeros((1, 1))}
     stop.reason = reason
-    words = experiment, domain, rows, Serial(domain), stop, tmp_path / "noise.npz"
+    words = experiment, domain, lambda: rows, Serial(domain), stop, tmp_path / "noise.npz"
     if ends:
         assert find_noise(*words) == "unknown"
     else:
@@ -158,5 +158,5 @@ def test_the_end_of_the_wall_time_does_not_leave_a_run_unfinished(tmp_path, reas
 def test_no_elite_is_unknown(tmp_path):
     experiment, domain = compose({**TINY, "domain": "cartpole"}), Fake(True)
     rows = {"solution": np.zeros((0, 1)), "objective": np.zeros(0), "measures": np.zeros((0, 1))}
-    words = experiment, domain, rows, Serial(domain), Stop(), tmp_path / "noise.npz"
+    words = experiment, domain, lambda: rows, Serial(domain), Stop(), tmp_path / "noise.npz"
     assert find_noise(*words) == "unknown"

@@ -361,19 +361,6 @@ def least_order(first: Any, second: Any) -> Any:
     return 1 / comb(first + second, first)
 
 
-def welch_of_summaries(first: Scores, second: Scores) -> Scores:
-    """Returns the p value of Welch's t test of each pair of groups, two-sided.
-
-    Args:
-        first: ``(p, 3)`` mean, standard deviation and number of runs of the one group.
-        second: ``(p, 3)`` those of the other.
-
-    Returns:
-        ``(p,)``; 1 for two groups of one and the same value.
-    """
-    return welch_of_spreads(first, second).apart
-
-
 def welch_half_width(variances: Scores, counts: NDArray[Any], alpha: float) -> float:
     """Returns half the width of the interval of Welch's t test for a difference of two means.
 

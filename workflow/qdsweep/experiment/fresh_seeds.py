@@ -6,7 +6,8 @@ Quality-Diversity, arXiv:2302.00463).
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,12 @@ _BATCH = 4096
 
 
 def find_noise(
-    experiment: Experiment, domain: Domain, rows: Arrays, engine: Engine, stop: Stop, path: Path
+    experiment: Experiment,
+    domain: Domain,
+    elites: Callable[[], Arrays],
+    engine: Engine,
+    stop: Stop,
+    path: Path,
 ) -> Stochastic:
     """Returns whether evaluations of a run's elites depend on their seed.
 
@@ -42,7 +48,7 @@ def find_noise(
     Args:
         experiment: The run's experiment.
         domain: Its domain.
-        rows: The elites, as archive.npz has them.
+        elites: Returns them, as archive.npz has them.
         engine: The run's engine.
         stop: Decides when to stop before the end.
         path: The file for the evaluations.
@@ -52,6 +58,7 @@ def find_noise(
     """
     if experiment.domain.is_deterministic or getattr(domain, "is_deterministic", None) is True:
         return False
+    rows = elites()
     count = len(rows["objective"])
     if not count:
         return UNKNOWN
@@ -64,12 +71,12 @@ def find_noise(
         seeds = sequence.generate_state(len(chosen)).astype(np.uint32)
         some = {name: values[chosen] for name, values in rows.items()}
         contexts = elite_contexts(domain, some, experiment.domain.name)
-        parts = _Again(some["solution"], contexts, engine, stop, experiment.timeout)
-        again, before = parts.evaluate(seeds), _results(some)
+        evaluate = partial(_evaluate, some["solution"], contexts, engine, stop, experiment.timeout)
+        again, before = evaluate(seeds), _results(some)
         differs = (again != before).any(axis=1)
         if differs.any() and SEED in some:
             # An algorithm may keep a mean instead of an evaluation, so its own seed decides.
-            before = parts.evaluate(some[SEED].astype(np.uint32))
+            before = evaluate(some[SEED].astype(np.uint32))
             differs = (again != before).any(axis=1)
         known = ~np.isnan(again + before).any(axis=1)
         if not known.any():
@@ -133,7 +140,14 @@ def fresh_seeds(settings: Reevaluate, run: str, elites: int) -> Seeds:
     return np.concatenate(repeats).astype(np.uint32)
 
 
-class _Again:
+def _evaluate(
+    solutions: Floats,
+    contexts: Floats | None,
+    engine: Engine,
+    stop: Stop,
+    timeout: float | None,
+    seeds: Seeds,
+) -> Floats:
     """Evaluates some solutions with other seeds.
 
     Args:
@@ -142,33 +156,22 @@ class _Again:
         engine: Evaluates them.
         stop: Decides when to stop before the end.
         timeout: The longest time of an evaluation [s].
+        seeds: ``(k,)`` seeds.
+
+    Returns:
+        ``(k, 1 + m)`` objective and measures; NaN where an evaluation has failed.
     """
-
-    def __init__(
-        self,
-        solutions: Floats,
-        contexts: Floats | None,
-        engine: Engine,
-        stop: Stop,
-        timeout: float | None,
-    ) -> None:
-        self._solutions, self._contexts = solutions, contexts
-        self._engine, self._stop, self._timeout = engine, stop, timeout
-
-    def evaluate(self, seeds: Seeds) -> Floats:
-        """Returns ``(k, 1 + m)`` objective and measures; NaN where an evaluation has failed."""
-        results: Floats = np.empty((len(seeds), 0))
-        every = np.arange(len(seeds))
-        for rows, batch in batches(every, self._solutions, seeds, self._contexts):
-            with self._stop.interruptible(self._timeout):
-                for part, outcome in self._engine.evaluate(batch, [slice(0, len(rows))]):
-                    self._stop.progress()
-                    values = _results(outcome.evaluation._asdict())
-                    values[[failure.row - part.start for failure in outcome.failures]] = np.nan
-                    if not results.size:
-                        results = np.full((len(seeds), values.shape[1]), np.nan)
-                    results[rows[part]] = values
-        return results
+    results: Floats = np.empty((len(seeds), 0))
+    for rows, batch in batches(np.arange(len(seeds)), solutions, seeds, contexts):
+        with stop.interruptible(timeout):
+            for part, outcome in engine.evaluate(batch, [slice(0, len(rows))]):
+                stop.progress()
+                values = _results(outcome.evaluation._asdict())
+                values[[failure.row - part.start for failure in outcome.failures]] = np.nan
+                if not results.size:
+                    results = np.full((len(seeds), values.shape[1]), np.nan)
+                results[rows[part]] = values
+    return results
 
 
 def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -282,7 +283,7 @@ class Recorder:
                 return
         files.unlink(missing_ok=True)
         self.stochastic = find_noise(
-            self.experiment, self.domain, final_rows(state), self.engine, stop, files
+            self.experiment, self.domain, partial(final_rows, state), self.engine, stop, files
         )
 
     def write_status(self, state: State, status: str) -> None:

@@ -460,6 +460,19 @@ class ConfirmingRow(RowData):
     group: str
 
 
+def planned_row(row: ConfirmingRow) -> PlannedRow:
+    """Returns what a row of confirm.json asks for."""
+    return PlannedRow(
+        values={},
+        run=row["id"],
+        iterations=row["iterations"],
+        evaluations=row["evaluations"],
+        group=row["group"],
+        typed={},
+        steps=row.get("steps"),
+    )
+
+
 _CONFIRM_ROWS = TypeAdapter(list[ConfirmingRow])
 
 

@@ -1,5 +1,6 @@
 """By how much a sweep overestimates its QD score: the figures of the corrected archives."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import (
+    Limits,
     add_color_bar,
     color_limits,
     draw_archive,
@@ -34,6 +36,7 @@ from qdsweep.text import number, plural
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SECTION = "Corrected archives"
 _MAX_BARS = 12
@@ -88,35 +91,42 @@ def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Dr
 
 def _hit_rates(data: SweepData, group: str, folder: RunDir, settings: Reevaluate) -> Drawn:
     """Draws the corrected archive of a run next to a map of the hit rates of its elites."""
-    import pandas as pd
-    from matplotlib.figure import Figure
-
     corrected = CorrectedRun(folder.path, settings.stem)
     rates = HitRates(folder.path, settings.stem, settings.times)
     run, chosen = load(folder.path), data.plan.figures.color_range
-    width = figure_width(7.2)
-    rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
-    figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
     objectives, about = corrected.arrays["objective"], run.summary["archive"]
     limits = color_limits([objectives], about, chosen, objective_label(run))
-    shown = (
-        ("corrected", corrected, limits, "Objective"),
-        ("hit rate", rates, (0.0, 1.0), "Hit rate"),
-    )
-    for ax, (name, run, ends, label) in zip(figure.subplots(rows, columns), shown, strict=True):
-        draw_archive(ax, run, ends)
-        ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
-        add_color_bar(figure, [ax], [run.arrays["objective"]], ends, label=label)
+    shares = (0.0, 1.0)
+    maps, points = _two_maps({"corrected": (corrected, limits), "hit rate": (rates, shares)})
+    first, second = maps.axes
+    add_color_bar(maps, [first], [objectives], limits)
+    add_color_bar(maps, [second], [rates.arrays["objective"]], shares, label="Hit rate")
     caption = (
         f"The final archive of {group} (the run with {data.median_text([group])}). Corrected: the"
         " best elite of each cell, with the mean objective and measures of"
         f" {plural(settings.times, 'fresh evaluation')}. Hit rate: the share of these evaluations"
         " in the elite's own cell. Grey: no elite."
     )
-    parts = [elite_table(run, archive=name) for name, run, _, _ in shown]
-    points = pd.concat(parts, ignore_index=True)
     title = "A corrected archive, and its hit rates"
-    return Drawn("corrected_archives", _SECTION, title, caption, figure, points)
+    return Drawn("corrected_archives", _SECTION, title, caption, maps, points)
+
+
+def _two_maps(runs: Mapping[str, tuple[Run, Limits]]) -> tuple["Figure", "pd.DataFrame"]:
+    """Draws two archives, and returns the figure and its elites.
+
+    `runs`: name -> run and the ends of its colours.
+    """
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    width = figure_width(7.2)
+    rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
+    figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
+    for ax, (name, (run, limits)) in zip(figure.subplots(rows, columns), runs.items(), strict=True):
+        draw_archive(ax, run, limits)
+        ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
+    parts = [elite_table(run, archive=name) for name, (run, _) in runs.items()]
+    return figure, pd.concat(parts, ignore_index=True)
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
@@ -156,9 +166,6 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
 
     Without hit rates, it is next to the archive as reported.
     """
-    import pandas as pd
-    from matplotlib.figure import Figure
-
     groups = max(data.score_scales.values(), key=len)
     name = "delivered_qd_score_mean"
     if name not in scores or scores[name].isna().all():
@@ -179,21 +186,14 @@ def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> 
     objectives = [run.arrays["objective"] for run in runs.values()]
     about, chosen = runs["as reported"].summary["archive"], data.plan.figures.color_range
     limits = color_limits(objectives, about, chosen)
-    width = figure_width(7.2)
-    rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
-    figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
-    axes = figure.subplots(rows, columns)
-    for ax, (name, run) in zip(axes, runs.items(), strict=True):
-        draw_archive(ax, run, limits)
-        ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
-    add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
+    figure, points = _two_maps({name: (run, limits) for name, run in runs.items()})
+    is_stacked = figure_width(7.2) < _SIDE_BY_SIDE
+    add_color_bar(figure, list(figure.axes), objectives, limits, aspect=25 * (1 + is_stacked))
     caption = (
         f"The final archive of {group} (the run with {data.median_text([group])}), as reported"
         " and corrected. Corrected: the best elite of each cell, with the mean objective and"
         f" measures of {plural(settings.times, 'fresh evaluation')}. Colour: objective, one scale"
         " for both. Grey: no elite."
     )
-    parts = [elite_table(run, archive=name) for name, run in runs.items()]
-    points = pd.concat(parts, ignore_index=True)
     title = "An archive as reported and corrected"
     return Drawn("corrected_archives", _SECTION, title, caption, figure, points)

@@ -37,7 +37,7 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import ConfirmingRow, PlannedRow, read_confirm, read_plan, write_confirm
+from qdsweep.records.plan import ConfirmingRow, planned_row, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run, require_own
 from qdsweep.text import common_decimals, mean_and_error, plural, with_interval
@@ -177,18 +177,13 @@ def _chosen_from(sweep: SweepDir, tables: SweepTables) -> str:
 
 
 def _result(tables: SweepTables, row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
-    asked = PlannedRow(
-        {},
-        row["id"],
-        row["iterations"],
-        row["evaluations"],
-        row["group"],
-        {},
-        steps=row.get("steps"),
+    (result,) = read_results(
+        RunDir(runs_dir / row["id"]),
+        [planned_row(row)],
+        partial=False,
+        metrics=tables.metrics,
+        again=tables.plan.reevaluate,
     )
-    files = RunDir(runs_dir / row["id"])
-    again = tables.plan.reevaluate
-    (result,) = read_results(files, [asked], partial=False, metrics=tables.metrics, again=again)
     return {**{metric.name: math.nan for metric in tables.metrics}, **result.record}
 
 

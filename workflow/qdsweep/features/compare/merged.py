@@ -25,7 +25,14 @@ from qdsweep.errors import BadInput
 from qdsweep.features.compare.tuning import TUNED, Tuning, tuning_of
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import Results, RunDir, SweepDir, is_imported
-from qdsweep.records.plan import Plan, PlannedRow, plan_of, read_confirm, read_plan_data
+from qdsweep.records.plan import (
+    Plan,
+    PlannedRow,
+    plan_of,
+    planned_row,
+    read_confirm,
+    read_plan_data,
+)
 from qdsweep.records.sources import code_of_run, form_in
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED
 from qdsweep.sweep.ids import identify
@@ -170,9 +177,7 @@ def _add_held_out(groups: list[_Group], sweep: SweepDir) -> set[str]:
     group_of = {row["id"]: group for group in groups for row in group.rows}
     added = set()
     for row in read_confirm(sweep):
-        budget = row.get("iterations"), row.get("evaluations")
-        asked = PlannedRow({}, row["id"], *budget, "", {}, steps=row.get("steps"))
-        if row["like"] in group_of and is_finished(sweep.results, asked):
+        if row["like"] in group_of and is_finished(sweep.results, planned_row(row)):
             like = next(r for r in group_of[row["like"]].rows if r["id"] == row["like"])
             values = {**like["values"], "seed": row["values"]["seed"]}
             group_of[row["like"]].rows.append({**like, "id": row["id"], "values": values})
