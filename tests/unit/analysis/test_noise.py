@@ -12,6 +12,7 @@ from looks import data_of
 from refusals import names_all
 
 from qdsweep import load_sweep
+from qdsweep.analysis.figures.heatmap import objective_label
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.noise import DELIVERED_TEXT, noise_text, reported_text
@@ -24,6 +25,7 @@ from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.corrected_scores import _convergence
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.metrics import OF_REEVALUATION, RESULTS
+from qdsweep.runs.load import Run
 
 # The reported scores of two groups, and what their elites deliver: the order is reversed.
 REPORTED = {"kept": [0.90, 0.91, 0.92, 0.93, 0.94], "again": [0.80, 0.81, 0.82, 0.83, 0.84]}
@@ -270,3 +272,16 @@ def test_runs_without_a_delivered_score_and_groups_with_other_episodes_are_named
     plan = replace(data.plan, group_columns=["episodes"])
     assert "differ in episodes" not in noise_text(data.plan, data.summary)
     assert "differ in episodes" in noise_text(plan, data.summary)
+
+
+@pytest.mark.parametrize(
+    ("found", "policy", "label"),
+    [
+        (True, "solution", "Objective, as reported"),
+        (True, "fixed", "Objective"),
+        (False, "solution", "Objective"),
+    ],
+)
+def test_maps_of_one_evaluation_seed_have_no_lucky_objectives(tmp_path, found, policy, label):
+    make(tmp_path, stochastic=found, evaluation_seed=policy)
+    assert objective_label(Run(tmp_path / "runs/kept-s1")) == label

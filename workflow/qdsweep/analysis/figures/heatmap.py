@@ -8,7 +8,9 @@ import numpy as np
 
 from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, short_numbers, wrap
 from qdsweep.analysis.legend import COLORMAP
+from qdsweep.analysis.noise import LUCKY, noise_of
 from qdsweep.config.archive_kinds import ARCHIVES
+from qdsweep.records.paths import RunDir
 from qdsweep.runs.load import Run
 from qdsweep.text import apart
 
@@ -118,7 +120,9 @@ def _ranges(run: Run) -> np.ndarray:
 
 def objective_label(run: Run) -> str:
     """Returns what the colours of a run's archive are."""
-    return _REPORTED if run.summary.get("stochastic") is True else _OBJECTIVE
+    if run.summary.get("stochastic") is not True:
+        return _OBJECTIVE
+    return _REPORTED if noise_of(RunDir(run.path).results, run.summary) == LUCKY else _OBJECTIVE
 
 
 def color_limits(
