@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from learners import BREAKOUT, outcome, resumed_equals_straight
 from refusals import refused
 from small_runs import fresh, payload_of
+from support import command, write_yaml
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 from qdsweep.algorithms import make_algorithm
@@ -18,9 +19,12 @@ from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record, 
 from qdsweep.domains.experience import check_experience, join_records
 from qdsweep.errors import BadInput
 from qdsweep.experiment.loop import run_loop
+from qdsweep.experiment.reload import last_saved
 from qdsweep.experiment.stop import Stop
 from qdsweep.features.rl.learners.dqn import NStepReplay
 from qdsweep.features.rl.learners.steps import join
+from qdsweep.records.paths import RunDir
+from qdsweep.records.results import write_config
 
 MEASURE = [{"name": "length", "measure": "episode_length", "range": [0, 500]}]
 
@@ -231,6 +235,35 @@ def test_stopped_anywhere_and_resumed_with_more_workers_it_is_the_same_run(kind,
     assert all(token.seed is None or len(token.actions) for token in algorithm.tokens)
     first = make_algorithm(exp, make_domain(exp.domain), tmp_path).learner.policy
     assert (algorithm.learner.policy != first).any()
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    """The outcome of a run of screens in one process."""
+    pytest.importorskip("ale_py", reason="the Arcade Learning Environment: `make extras`")
+    exp = small("ppo", DOMAINS["screens"], iterations=8)
+    state, engine = fresh(exp, tmp_path_factory.mktemp("serial"))
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
+    return exp, outcome(state)
+
+
+@pytest.mark.parametrize(
+    ("engine", "library", "workers"),
+    [("processes", "numpy", 3), ("dask", "dask", 2), ("ray", "ray", 2), ("mpi", "mpi4py", 2)],
+)
+def test_workers_of_any_engine_play_the_same_run_and_no_decision_twice(
+    engine, library, workers, serial, tmp_path
+):
+    pytest.importorskip(library)
+    exp, expected = serial
+    write_config(tmp_path / "ppo.yaml", exp)
+    write_yaml(tmp_path / "cluster.yaml", {"engine": engine, "workers_per_node": workers})
+    command("qdsweep", "run", "ppo.yaml", "--cluster", "cluster.yaml", "--out", "out", cwd=tmp_path)
+    run = RunDir(tmp_path / "out")
+    assert outcome(last_saved(run.state).state) == expected
+    # A worker that comes after the first batch takes over its rows, and plays them again.
+    late = 0 if engine == "processes" else workers - 1
+    assert run.state.log.read_text().count("played again") <= late
 
 
 def test_an_iteration_is_one_batch_of_rows_of_equal_length(tmp_path):
