@@ -1,6 +1,8 @@
 """The base classes of reinforcement learning: one policy explores, learns and is evaluated."""
 
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -10,6 +12,9 @@ from qdsweep.algorithms.ribs.archive_algorithm import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
 from qdsweep.host.process import trim_memory
+
+# How many finished exploring episodes the mean is of, as in stable-baselines3's and RLlib's logs.
+WINDOW = 100
 
 
 class Learner(Protocol):
@@ -70,10 +75,12 @@ class RLAlgorithm(ArchiveAlgorithm):
         episodes: Records of exploring rows that the learner has not seen.
         sampled: Decisions of exploring rows in this iteration.
         is_over: Whether the iteration needs no more batches.
+        explored: The returns of the latest exploring episodes, at most `WINDOW`.
     """
 
     needs_experience = True
     learner_type: ClassVar[type[Learner]]
+    explored: tuple[float, ...] = ()  # reload files of earlier releases have none
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
         archive_seed, learner_seed = spawn_seeds(experiment, 2)
@@ -115,6 +122,8 @@ class RLAlgorithm(ArchiveAlgorithm):
             self._return = float(objective.mean())
         played = (evaluation.experience or [])[: self.batch_size]
         records = [record for record in played if record is not None]
+        returns = chain.from_iterable(map(returns_of, records))
+        self.explored = (*self.explored, *returns)[-WINDOW:]
         if self.settings.clip_rewards:
             records = [record._replace(rewards=np.sign(record.rewards)) for record in records]
         self.episodes += records
@@ -129,14 +138,26 @@ class RLAlgorithm(ArchiveAlgorithm):
         trim_memory()
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the archive's metrics and `return`, the mean of the latest greedy objectives."""
-        return {**super().metrics(), "return": self._return}
+        """Returns the archive's metrics and those of the policy.
+
+        `return` is the mean of the latest greedy objectives. `exploring_return` is the mean of
+        `explored`; it has the rewards themselves where `clip_rewards` gives the learner others.
+        """
+        exploring = fmean(self.explored) if self.explored else None
+        return {**super().metrics(), "return": self._return, "exploring_return": exploring}
 
     def change(self, key: str, value: Any) -> None:
         """Changes a setting of the algorithm and of its learner."""
         super().change(key, value)
         if key != "batch_size":
             self.learner.change(self.settings)
+
+
+def returns_of(record: Record) -> list[float]:
+    """Returns the sum of the rewards of each episode of a record."""
+    ends = np.flatnonzero(record.ends)
+    sums = np.add.reduceat(record.rewards, [0, *(ends[:-1] + 1)], dtype=float)
+    return [float(value) for value in sums]
 
 
 class Lagged(RLAlgorithm):
