@@ -324,7 +324,7 @@ def test_learners_see_the_signs_of_rewards_and_the_return_has_the_rewards(tmp_pa
     )
     made.learn()
     assert [record.rewards.tolist() for record in learned] == [[-1, 0, 1] * 5] * 2
-    assert made.metrics()["return"] == 20
+    assert made.metrics()["return"] == made.metrics()["exploring_return"] == 20
 
 
 def test_the_policy_of_a_batch_travels_in_single_precision(tmp_path):
