@@ -113,6 +113,12 @@ class _Episode(NamedTuple):
     rewards: Floats
     ends: Floats
 
+    def seen_by(self, normalizer: Normalizer | None) -> "_Episode":
+        """Returns it with the observations that a policy sees, also after the last step."""
+        if normalizer is None:
+            return self
+        return self._replace(observations=normalizer.all(self.observations))
+
 
 class GymnasiumTask:
     """An environment and a policy. The objective is the return, the sum of the rewards.
@@ -166,8 +172,7 @@ class GymnasiumTask:
         if task.normalize_observations:
             self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
             self.context_dim = 1 + 2 * size
-        elif isinstance(env.action_space, spaces.Box | spaces.Discrete):
-            # A learner sees unscaled observations, so the policy must see them too.
+        if isinstance(env.action_space, spaces.Box | spaces.Discrete):
             self.actor = self._policy.actor(self._actions)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
@@ -194,7 +199,9 @@ class GymnasiumTask:
             exploration: How the policies explore; None for greedy ones.
 
         Returns:
-            Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``.
+            Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``. Records have
+            the observations as the policy saw them. Where rows explore, greedy ones add nothing to
+            the context: they judge a learner's policy, as in an evaluation environment.
         """
         count, episodes = len(solutions), self._task.episodes
         normalizer = None
@@ -215,17 +222,25 @@ class GymnasiumTask:
             steps=np.array(
                 [sum(len(episode.rewards) for episode in row) for row in rows], dtype=np.int64
             ),
-            experience=[join_records(row) for row in rows] if experience else None,
+            experience=[
+                join_records([episode.seen_by(normalizer) for episode in row]) for row in rows
+            ]
+            if experience
+            else None,
         )
         if normalizer is None:
             return result
         count_of, join = (tally, merge) if self._task.merges_moments else (tally_of_squares, np.add)
-        tallies = [[count_of(episode.observations[:-1]) for episode in row] for row in rows]
+        tallies = np.array(
+            [reduce(join, [count_of(each.observations[:-1]) for each in row]) for row in rows]
+        )
+        if exploration is not None:
+            tallies[~exploration.scale.any(axis=1)] = 0.0
         own = {"mean": normalizer.mean, "std": normalizer.std}
         fields = {f"observation_{n}": np.tile(v, (count, 1)) for n, v in own.items()}
         return result._replace(
             fields=result.fields | fields,
-            tally=np.array([reduce(join, row) for row in tallies]),
+            tally=tallies,
         )
 
     def _play(

@@ -9,6 +9,7 @@ from qdsweep.algorithms.base import Candidates, require_actor, spawn_seeds
 from qdsweep.algorithms.ribs.archive_algorithm import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
+from qdsweep.features.rl.learners.reward_scale import RewardScale
 from qdsweep.host.process import trim_memory
 
 
@@ -69,6 +70,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         batch_size: Exploring rows of a batch.
         episodes: Records of exploring rows that the learner has not seen.
         sampled: Decisions of exploring rows in this iteration.
+        reward_scale: The scale of rewards, where `normalize_rewards` is true.
         is_over: Whether the iteration needs no more batches.
     """
 
@@ -81,6 +83,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         actor = require_actor(experiment, domain)
         self.learner = self.learner_type(actor, self.settings, learner_seed)
         self.episodes: list[Record] = []
+        self.reward_scale = RewardScale()
         self.sampled = 0
         self._iteration = self._batch = 0
         self.is_over = False
@@ -114,7 +117,11 @@ class RLAlgorithm(ArchiveAlgorithm):
             self.insert(candidates, evaluation, greedy)
             self._return = float(objective.mean())
         played = (evaluation.experience or [])[: self.batch_size]
-        records = [record for record in played if record is not None]
+        if getattr(self.settings, "normalize_rewards", False):  # a replay buffer has no scale
+            over = [False] * len(played)
+            records = self.reward_scale.scale(played, over, self.settings.gamma)
+        else:
+            records = [record for record in played if record is not None]
         if self.settings.clip_rewards:
             records = [record._replace(rewards=np.sign(record.rewards)) for record in records]
         self.episodes += records
