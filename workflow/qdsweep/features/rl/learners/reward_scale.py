@@ -46,9 +46,10 @@ class RewardScale:
         Returns:
             The records that exist, with scaled rewards.
         """
-        before = [*self.returns, *np.zeros(len(records)).tolist()]  # a batch may become larger
+        count = len(records)
+        before = [*self.returns, *[0.0] * count][:count]  # the batch size may have changed
         after = []
-        for record, latest, resumes in zip(records, before, continues, strict=False):
+        for record, latest, resumes in zip(records, before, continues, strict=True):
             if record is not None:
                 returns = discounted_sums(record, latest, gamma)
                 self.moments = merge(self.moments, tally(returns[:, np.newaxis]))
