@@ -17,7 +17,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record, Token, Unroll
 from qdsweep.domains.normalizer import Normalizer, context_of, merge, tally
 from qdsweep.elites.reevaluation import reevaluate
 from qdsweep.engines.batch import Batch
@@ -57,7 +57,7 @@ TASKS = {"CartPole-v1": POLES, "Pendulum-v1": PENDULUM}
 
 def small(kind="ppo", domain=PENDULUM, **changes):
     own = {"n_epochs": 2} if kind == "ppo" else {}
-    steps = {"n_steps": 90} if kind != "impala" else {}
+    steps = {} if kind == "impala" or "unroll" in changes else {"n_steps": 90}
     keys = {"minibatch": 16, "vf_hidden": [16], "evaluate_every": 2, "evaluation_episodes": GREEDY}
     data = {
         "domain": domain,
@@ -168,7 +168,7 @@ def test_a_failed_row_keeps_the_place_of_its_return():
     assert len(scale.scale(records, [True] * ROWS, 0.9)) == ROWS
     before = scale.returns
     assert all(before)
-    (only,) = scale.scale([None, records[1], None], [True, True, False], 0.9)
+    _, only, _ = scale.scale([None, records[1], None], [True, True, False], 0.9)
     assert scale.returns[0] == before[0] and scale.returns[2] == 0.0
     alone = scale.returns[1]
     start = before[1]
@@ -178,8 +178,8 @@ def test_a_failed_row_keeps_the_place_of_its_return():
     assert len(scale.scale([*records, records[0]], [False] * 4, 0.9)) == 4, "a larger batch"
 
 
-def explored(task, context, episodes=2):
-    """Plays three rows, of which the second one is greedy.
+def explored(task, context, episodes=2, unroll=None):
+    """Plays three rows, of which the second one is greedy, and the others may be an unroll.
 
     Returns:
         The domain, the evaluation, all observations of its environment, and what networks saw.
@@ -205,7 +205,8 @@ def explored(task, context, episodes=2):
     kind = "softmax" if task == "CartPole-v1" else "gaussian"
     exploration = Exploration(kind, np.array([[1.0], [0.0], [0.5]]))
     solutions, seeds = rng.normal(size=(3, domain.solution_dim)), np.arange(3, dtype=np.uint32)
-    result = domain.evaluate(solutions, seeds, context, experience=True, exploration=exploration)
+    wanted = {"experience": True, "exploration": exploration, "unroll": unroll}
+    result = domain.evaluate(solutions, seeds, context, **wanted)
     return domain, result, np.array(raw), np.array(inputs)
 
 
@@ -220,11 +221,15 @@ def statistics():
     }
 
 
+UNROLL = Unroll(25, [Token(), None, Token(3, ())], 2)
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_a_record_has_what_the_policy_saw(task, statistics):
+@pytest.mark.parametrize("unroll", [None, UNROLL], ids=["episodes", "unrolls"])
+def test_a_record_has_what_the_policy_saw(task, unroll, statistics):
     """Also the observation after the last step has the same statistics."""
     context = statistics[task]
-    _, result, raw, inputs = explored(task, context)
+    _, result, raw, inputs = explored(task, context, unroll=unroll)
     known = Normalizer(context)
     expected = np.clip((raw - known.mean) / known.std, -10, 10).astype(np.float32)
     seen = np.concatenate([record.observations for record in result.experience])
@@ -232,12 +237,31 @@ def test_a_record_has_what_the_policy_saw(task, statistics):
     ends = np.concatenate([record.ends for record in result.experience]) != GOES_ON
     before = np.arange(len(ends)) + np.cumsum(ends) - ends
     assert seen[before].tobytes() == inputs.astype(np.float32).tobytes()
-    assert ends.sum() == 6 and np.abs(seen).max() == 10
+    assert ends.sum() >= 6 and np.abs(seen).max() == 10
+
+
+def test_an_observation_at_a_pause_is_counted_once(statistics):
+    """The next unroll counts it, as its policy acts on it."""
+    context, counted, tokens, acted = statistics["Pendulum-v1"], [], UNROLL.tokens, []
+    for _ in range(3):
+        unroll = UNROLL._replace(tokens=tokens)
+        _, result, _, inputs = explored("Pendulum-v1", context, unroll=unroll)
+        tokens = [record.token for record in result.experience]
+        counted.append(result.tally)
+        acted.append(inputs[:25])  # of the first row
+    assert np.array(counted)[:, :, 0].tolist() == [[25, 0, 25]] * 3
+    together = merge(merge(counted[0][0], counted[1][0]), counted[2][0])
+    known = Normalizer(context)
+    seen = np.concatenate(acted) * known.std + known.mean
+    unclipped = np.abs(seen - known.mean).max(axis=0) < 9.9 * known.std
+    np.testing.assert_allclose(together[1:4][unclipped], seen.mean(axis=0)[unclipped])
+    assert unclipped.sum() == 2
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_greedy_rows_of_a_learner_are_not_counted(task, statistics):
-    domain, result, *_ = explored(task, statistics[task])
+@pytest.mark.parametrize("unroll", [None, UNROLL], ids=["episodes", "unrolls"])
+def test_greedy_rows_of_a_learner_are_not_counted(task, unroll, statistics):
+    domain, result, *_ = explored(task, statistics[task], unroll=unroll)
     assert not result.tally[1].any()
     counts = [len(record.rewards) for record in result.experience]
     assert result.tally[:, 0].tolist() == [counts[0], 0, counts[2]]
@@ -247,9 +271,10 @@ def test_greedy_rows_of_a_learner_are_not_counted(task, statistics):
     assert everyone.tally[:, 0].all(), "a search has only greedy rows, which are counted"
 
 
-def test_the_context_of_a_run_has_all_exploring_observations_and_no_others(tmp_path):
+@pytest.mark.parametrize("changes", [{}, {"unroll": 20}], ids=["episodes", "unrolls"])
+def test_the_context_of_a_run_has_all_exploring_observations_and_no_others(changes, tmp_path):
     """The statistics of a batch come from the batches before it, in the order of the rows."""
-    exp = small("a2c")
+    exp = small("a2c", **changes)
     state, engine = fresh(exp, tmp_path)
     expected, contexts = np.zeros(7), []
 
@@ -274,15 +299,50 @@ def test_the_context_of_a_run_has_all_exploring_observations_and_no_others(tmp_p
     assert len(np.unique(rows["observation_std"], axis=0)) > 1
 
 
+def test_returns_continue_over_the_pauses_of_an_episode(tmp_path):
+    """Episodes of 15 steps are played in unrolls of 4."""
+    exp = small("a2c", unroll=4, iterations=12)
+    state, engine = fresh(exp, tmp_path)
+    scale, played = state.algorithm.reward_scale, [[] for _ in range(ROWS)]
+    own = scale.scale
+
+    def watched(records, continues, gamma):
+        for row, record in enumerate(records):
+            ends = record.ends.copy()
+            ends[-1] *= not continues[row]
+            assert continues[row] == bool(record.token.seed is not None)
+            played[row] += zip(record.rewards.tolist(), ends.tolist(), strict=True)
+        return own(records, continues, gamma)
+
+    scale.scale = watched
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
+    returns, gamma = [], exp.algorithm.gamma
+    for row in played:
+        latest, lengths = 0.0, []
+        for number, (reward, end) in enumerate(row):
+            returns.append(latest := gamma * latest + reward)
+            if end:
+                latest = 0.0
+                lengths.append(number)
+        assert np.diff(lengths).tolist() == [15] * (len(lengths) - 1)
+    np.testing.assert_allclose(scale.moments, tally(np.array(returns)[:, None]), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
-    ("kind", "task", "workers"),
-    [("ppo", "Pendulum-v1", 2), ("a2c", "CartPole-v1", 3), ("impala", "CartPole-v1", 2)],
+    ("kind", "task", "workers", "changes"),
+    [
+        ("ppo", "Pendulum-v1", 2, {}),
+        ("a2c", "CartPole-v1", 3, {}),
+        ("impala", "CartPole-v1", 2, {}),
+        ("ppo", "CartPole-v1", 3, {"unroll": 20}),
+        ("impala", "Pendulum-v1", 2, {"unroll": 20, "n_steps": 10}),
+    ],
 )
 def test_stopped_anywhere_and_resumed_with_workers_it_is_the_same_run(
-    kind, task, workers, tmp_path
+    kind, task, workers, changes, tmp_path
 ):
     stops = 1, ROWS + GREEDY, ROWS + GREEDY + 2  # within, between and within batches
-    resumed_equals_straight(small(kind, TASKS[task]), stops, workers, tmp_path)
+    resumed_equals_straight(small(kind, TASKS[task], **changes), stops, workers, tmp_path)
 
 
 def test_the_scale_of_rewards_changes_what_is_learnt_and_no_result(tmp_path):
@@ -307,9 +367,10 @@ def all_are_replayed(run):
     return context_of(run.arrays["observation_mean"], run.arrays["observation_std"])
 
 
-def test_elites_are_played_again_with_the_statistics_of_their_evaluation(tmp_path):
-    """By `Run.replay`, a film and `reevaluate`, whose rows count nothing anywhere."""
-    path = compute_run(small("ppo").model_dump(), tmp_path / "run", iterations=5)
+@pytest.mark.parametrize("changes", [{}, {"unroll": 30}], ids=["episodes", "unrolls"])
+def test_elites_are_played_again_with_the_statistics_of_their_evaluation(changes, tmp_path):
+    """By `Run.replay`, a film and `reevaluate`."""
+    path = compute_run(small("ppo", **changes).model_dump(), tmp_path / "run", iterations=5)
     run = load(path)
     contexts = all_are_replayed(run)
     assert len(np.unique(contexts, axis=0)) > 1

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
@@ -16,7 +17,10 @@ from qdsweep.domains.base import (
     Evaluation,
     Exploration,
     Floats,
+    Record,
     Seeds,
+    Token,
+    Unroll,
     copied,
 )
 from qdsweep.domains.contacts import make_ground
@@ -31,6 +35,7 @@ from qdsweep.domains.episodes import (
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
 from qdsweep.domains.policies import Actions, Choice, Policy, make_actions, make_choice
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
 from qdsweep.errors import BadInput
 
 # The longest episode if neither the task nor its settings limit it [steps].
@@ -106,7 +111,7 @@ def _why_not_new(task: config.Gymnasium, space: spaces.Space, actions: Actions) 
 
 
 class _Episode(NamedTuple):
-    """A record of one episode, before it is converted to single precision."""
+    """A record of an episode or an unroll, before it is converted to single precision."""
 
     observations: Floats
     actions: Floats
@@ -114,7 +119,7 @@ class _Episode(NamedTuple):
     ends: Floats
 
     def seen_by(self, normalizer: Normalizer | None) -> "_Episode":
-        """Returns it with the observations that a policy sees, also after the last step."""
+        """Returns it with the observations that a policy sees, also those after the last steps."""
         if normalizer is None:
             return self
         return self._replace(observations=normalizer.all(self.observations))
@@ -165,6 +170,9 @@ class GymnasiumTask:
             _leave_out_forces(env)
         if not is_reusable:
             env.close()
+        # Each with its last observation.
+        self._live: LiveEpisodes[tuple[gym.Env, Any]] = LiveEpisodes(self._play_again)
+        self._free: list[gym.Env] = []
         self.solution_dim = self._policy.solution_dim
         self.measures = {measure.label: measure.range for measure in task.measures}
         self.objective_range = task.objective_range
@@ -187,6 +195,7 @@ class GymnasiumTask:
         *,
         experience: bool = False,
         exploration: Exploration | None = None,
+        unroll: Unroll | None = None,
     ) -> Evaluation:
         """Evaluates a batch.
 
@@ -197,17 +206,31 @@ class GymnasiumTask:
             context: See `Normalizer`; None or zeros before the first observation.
             experience: Whether to return the records of the episodes.
             exploration: How the policies explore; None for greedy ones.
+            unroll: The episodes that rows continue; None where all play whole ones.
 
         Returns:
             Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``. Records have
             the observations as the policy saw them. Where rows explore, greedy ones add nothing to
             the context: they judge a learner's policy, as in an evaluation environment.
         """
-        count, episodes = len(solutions), self._task.episodes
+        count_of, join = (tally, merge) if self._task.merges_moments else (tally_of_squares, np.add)
         normalizer = None
         if self._task.normalize_observations:
             context = np.zeros(self.context_dim) if context is None else context
             normalizer = Normalizer(context, adds_squares=not self._task.merges_moments)
+        if unroll is not None:
+            assert exploration is not None
+
+            def go_on(row: int, token: Token) -> tuple[Record, int, Floats | None]:
+                choice = make_choice(self._actions, exploration, row, int(seeds[row]))
+                own = solutions[row], int(seeds[row]), token
+                record, seen = self._unroll(*own, unroll, normalizer, choice)
+                return record, len(seen), None if normalizer is None else count_of(seen)
+
+            return evaluate_unrolls(
+                self, solutions, seeds, exploration, unroll, go_on, self._live, context
+            )
+        count, episodes = len(solutions), self._task.episodes
         played: list[_Episode] = []
 
         def play(solution: Floats, seed: int) -> list[float]:
@@ -230,7 +253,6 @@ class GymnasiumTask:
         )
         if normalizer is None:
             return result
-        count_of, join = (tally, merge) if self._task.merges_moments else (tally_of_squares, np.add)
         tallies = np.array(
             [reduce(join, [count_of(each.observations[:-1]) for each in row]) for row in rows]
         )
@@ -273,18 +295,116 @@ class GymnasiumTask:
         terminated = bool(terminated)
         if env is not self._env:
             env.close()
-        if not (self._is_limited or terminated or truncated):
-            raise RuntimeError(
-                f"{self._task.env}: the episode has not ended after {limit:,} steps, and the task "
-                "has no limit. Set domain.max_episode_steps"
-            )
+        if not (terminated or truncated):
+            self._require_limit()
         observations, actions = np.array(seen), self._actions.vectors(done)
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
-        if np.isnan(observations[:-1]).any():  # the last one may be the reason for the end
-            step = int(np.isnan(observations).any(axis=1).argmax())
-            raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
+        self._require_numbers(observations[:-1])  # the last one may be the reason for the end
         episode = Episode(observations, actions, np.array(rewards), infos)
         measures = measure_episode(self._task.measures, episode, own, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
         return [total, *measures], _Episode(observations, learned, episode.rewards, ends)
+
+    def _require_limit(self) -> None:
+        """Refuses an episode that has reached its limit, if only `MAX_STEPS` limits it."""
+        if not self._is_limited:
+            raise RuntimeError(
+                f"{self._task.env}: the episode has not ended after {MAX_STEPS:,} steps, and the "
+                "task has no limit. Set domain.max_episode_steps"
+            )
+
+    def _require_numbers(self, observations: Floats, first: int = 0) -> None:
+        """Refuses ``(t, o)`` observations before the steps from `first` on, if one is NaN."""
+        if (unknown := np.isnan(observations).any(axis=1)).any():
+            step = first + int(unknown.argmax())
+            raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
+
+    def _unroll(
+        self,
+        solution: Floats,
+        seed: int,
+        token: Token,
+        unroll: Unroll,
+        normalizer: Normalizer | None,
+        choice: Choice,
+    ) -> tuple[Record, Floats]:
+        """Plays the decisions of an unroll, from a token on.
+
+        Returns:
+            Its record, and ``(t, o)`` the environment's observations before its steps.
+        """
+        network, choose = self._policy.network(solution), choice.action
+        limit, is_number, kind = self._limit, self._actions.discrete, self._actions.kind
+        fresh, vector = fresh_seeds(seed), self._vector
+        episode, length = token.seed, len(token.actions)
+        env, raw = self._live.take(token) if episode is not None else (None, None)
+        seen, rewards, ends, start = [], [], [], 0
+        done: list[Any] = []
+        for _ in range(unroll.decisions):
+            if env is None:
+                env, episode, length, start = self._take(), next(fresh), 0, len(done)
+                raw = self._reset(env, episode)
+            observation = vector(raw)
+            seen.append(observation)
+            if normalizer is not None:
+                observation = normalizer(observation)
+            action = choose(network(observation))
+            given = action if is_number else action.copy()  # an env may write into it
+            raw, reward, terminated, truncated, _ = env.step(given)
+            rewards.append(reward)
+            done.append(action)
+            length += 1
+            ended = terminated or truncated or length == limit
+            ends.append(TERMINATED if terminated else CUT if ended else GOES_ON)
+            if not ended:
+                continue
+            if not (terminated or truncated):
+                self._require_limit()
+            seen.append(vector(raw))
+            self._release(env)
+            env = None
+        going = Token()
+        if env is not None:
+            seen.append(vector(raw))
+            ends[-1] = CUT  # learners continue the return with the value of the last observation
+            actions = np.array(done[start:], kind)
+            if not start and len(token.actions):
+                actions = np.concatenate([token.actions, actions])
+            going = Token(episode, actions)
+            for surplus, _ in self._live.keep(going, (env, raw), unroll.episodes):
+                self._release(surplus)
+        observations = np.array(seen)
+        after = np.flatnonzero(ends) + np.arange(1, np.count_nonzero(ends) + 1)
+        before = np.delete(observations, after, axis=0)
+        self._require_numbers(before)
+        learned = (
+            self._actions.vectors(done) if choice.outputs is None else np.array(choice.outputs)
+        )
+        played = _Episode(observations, learned, np.array(rewards, float), np.array(ends, float))
+        return join_records([played.seen_by(normalizer)])._replace(token=going), before
+
+    def _play_again(self, token: Token) -> tuple[gym.Env, Any]:
+        """Returns an environment in the state of a paused episode, and its last observation."""
+        assert token.seed is not None
+        env = self._take()
+        raw = self._reset(env, token.seed)
+        for action in token.actions:
+            raw, *_ = env.step(int(action) if self._actions.discrete else action.copy())
+        return env, raw
+
+    def _take(self) -> gym.Env:
+        """Returns an environment for an episode that may be paused."""
+        if self._free:
+            return self._free.pop()
+        env = self._make()
+        if type(env).__module__.startswith(_WITHOUT_FORCES):
+            _leave_out_forces(env)
+        return env
+
+    def _release(self, env: gym.Env) -> None:
+        """Keeps an environment for another episode, if it can be reset."""
+        if self._env is None:
+            env.close()
+        else:
+            self._free.append(env)

@@ -35,7 +35,7 @@ class RewardScale:
 
     def scale(
         self, records: list[Record | None], continues: list[bool], gamma: float
-    ) -> list[Record]:
+    ) -> list[Record | None]:
         """Counts the returns of a batch in the order of its rows, and scales its rewards.
 
         Args:
@@ -44,7 +44,7 @@ class RewardScale:
             gamma: The discount of later rewards.
 
         Returns:
-            The records that exist, with scaled rewards.
+            The records with scaled rewards.
         """
         count = len(records)
         before = [*self.returns, *[0.0] * count][:count]  # the batch size may have changed
@@ -58,11 +58,11 @@ class RewardScale:
         self.returns = after
         (deviation,) = Normalizer(self.moments).std
         return [
-            record._replace(
+            record
+            and record._replace(
                 rewards=np.clip(record.rewards / deviation, -CLIP, CLIP).astype(np.float32)
             )
             for record in records
-            if record is not None
         ]
 
 
