@@ -72,9 +72,10 @@ class Record(NamedTuple):
     """The transitions of one evaluation: t steps of k episodes, one episode after another.
 
     Attributes:
-        observations: ``(t + k, s)`` float32, the observation before each step. The last
-            observation of an episode follows its steps. Of screens, it has each frame once, as
-            bytes: ``(t + k, height * width)`` uint8; see `Actor.image`.
+        observations: ``(t + k, s)`` float32, the observation before each step, as the policy saw it
+            (normalised where the domain normalises). The last observation of an episode follows its
+            steps. Of screens, it has each frame once, as bytes: ``(t + k, height * width)`` uint8;
+            see `Actor.image`.
         actions: ``(t, a)`` float32, as passed to the environment; discrete ones are one-hot. Rows
             that explore by "gaussian" have the noisy outputs before they are squashed.
         rewards: ``(t,)`` float32, the reward of each step.

@@ -169,9 +169,9 @@ class AtariGame:
         if unroll is not None:
             assert exploration is not None
 
-            def go_on(row: int, token: Token) -> tuple[Record, int]:
+            def go_on(row: int, token: Token) -> tuple[Record, int, None]:
                 choice = make_choice(self._actions, exploration, row, int(seeds[row]))
-                return self._unroll(solutions[row], int(seeds[row]), token, unroll, choice)
+                return *self._unroll(solutions[row], int(seeds[row]), token, unroll, choice), None
 
             return evaluate_unrolls(self, solutions, seeds, exploration, unroll, go_on, self._live)
         count, episodes = len(solutions), self._game.episodes

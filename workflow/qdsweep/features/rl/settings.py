@@ -215,6 +215,26 @@ class ActorCritic(ReinforcementLearning):
         description="logarithm of the first standard deviation of the outputs, where actions are "
         "continuous",
     )
+    ortho_init: bool = Field(
+        default=True,
+        description="whether the first weights are orthogonal, with a small last layer of the "
+        "policy; false: torch's uniform ones",
+    )
+    normalize_rewards: bool = Field(
+        default=False,
+        description="true: the learner sees each reward divided by the standard deviation of all "
+        "discounted returns so far, clipped to 10 (stable-baselines3's VecNormalize). The "
+        "objective and `return` have the rewards themselves",
+    )
+
+    @model_validator(mode="after")
+    def _check_rewards(self) -> "ActorCritic":
+        if self.clip_rewards and self.normalize_rewards:
+            raise ValueError(
+                "clip_rewards and normalize_rewards are both true: signs of rewards need no scale. "
+                "Set one of them to false"
+            )
+        return self
 
     @property
     def networks(self) -> dict[str, list[int]]:
@@ -386,6 +406,11 @@ class ValueBased(ReinforcementLearning):
     def sampled_steps(self) -> int:
         """Decisions of an iteration, at least."""
         return self.unroll or self.train_freq
+
+    @property
+    def replays(self) -> bool:
+        """Whether it learns from the steps of earlier iterations, which a buffer keeps."""
+        return True
 
     @property
     def buffers(self) -> dict[str, int]:

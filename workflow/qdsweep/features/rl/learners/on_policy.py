@@ -114,6 +114,7 @@ class OnPolicyLearner(SB3Learner):
         network = {
             "net_arch": {"pi": self._hidden, "vf": hidden},
             "log_std_init": self._settings.log_std_init,
+            "ortho_init": self._settings.ortho_init,
         }
         # Episodes fill a buffer of their own, so the one that stable-baselines3 makes has one slot.
         model = self._model(_KINDS[self._settings.type], network, n_steps=1)
