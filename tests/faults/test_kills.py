@@ -65,6 +65,8 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "impala": {
         "evaluate_every": 1,
         "lag": 2,
+        "unroll": 10,
+        "n_steps": 5,
         "normalize_observations": True,
         "normalize_rewards": True,
     },

@@ -1,5 +1,6 @@
 """PPO and A2C make stable-baselines3's updates, from whole episodes of any worker."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -143,7 +144,8 @@ def test_stopped_anywhere_and_resumed_with_more_workers_it_is_the_same_run(
 def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):
     exp = small("a2c")
     state, engine = fresh(exp, tmp_path)
-    made, batches, trained = state.algorithm, [], []
+    made, batches, trained, played = state.algorithm, [], [], []
+    assert made.metrics()["exploring_return"] is None
     learn = made.learner.learn
     made.learner.learn = lambda episodes: (trained.append(episodes), learn(episodes))
     for iteration in range(3):
@@ -157,16 +159,37 @@ def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):
             batches.append((iteration, greedy))
             before = made.metrics()
             result = tell(made, engine.domain, asked, 100 * len(batches))
+            played += result.objective[:ROWS].tolist()
+            after = made.metrics()
+            assert after.pop("exploring_return") == np.mean(played[-100:])
             if greedy:
-                assert made.metrics()["return"] == result.objective[ROWS:].mean()
+                assert after["return"] == result.objective[ROWS:].mean()
             else:
-                assert made.metrics() == before
+                assert after.items() <= before.items()
             steps += result.steps[:ROWS].sum()
         assert steps - result.steps[:ROWS].sum() < 90 <= steps
         assert sum(len(record.rewards) for record in trained[iteration]) == steps
     assert [greedy for iteration, greedy in batches if greedy] == [GREEDY] * 2
     assert {iteration for iteration, greedy in batches if greedy} == {0, 2}
     assert len(batches) > 3
+
+
+def test_the_exploring_return_is_of_the_latest_100_episodes_and_survives_a_reload(tmp_path):
+    """An evaluation may have several episodes; one that has failed has none."""
+    state, engine = fresh(small("a2c", n_steps=10_000), tmp_path)  # it learns from none of them
+    asked = state.algorithm.ask()
+    result = tell(state.algorithm, engine.domain, asked)
+    ends = np.array([GOES_ON, TERMINATED, CUT], np.uint8)
+    made, returns = state.algorithm, result.objective[:ROWS].tolist()
+    for number in range(40):
+        rewards = np.float32([number, 0.25, -number])
+        record = result.experience[0]._replace(rewards=rewards, ends=ends)
+        rows = [record, None, *result.experience[2:]]
+        made.tell(asked._replace(seeds=range(len(rows))), result._replace(experience=rows))
+        returns += [number + 0.25, -number, result.objective[2]]
+        made = pickle.loads(pickle.dumps(made))
+        assert made.metrics()["exploring_return"] == pytest.approx(np.mean(returns[-100:]))
+    assert len(returns) > 120
 
 
 def test_settings_change_during_the_run_and_weights_stay(tmp_path):

@@ -142,8 +142,8 @@ class ReinforcementLearning(Family):
     clip_rewards: bool = Field(
         default=False,
         description=(
-            "true: the learner sees the sign of each reward, as Mnih et al. (2015); the objective "
-            "and `return` have the rewards themselves"
+            "true: the learner sees the sign of each reward, as Mnih et al. (2015); the objective, "
+            "`return` and `exploring_return` have the rewards themselves"
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -200,8 +201,12 @@ class RLAlgorithm(ArchiveAlgorithm):
         trim_memory()
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the archive's metrics, and the mean returns of greedy and exploring episodes."""
-        exploring = float(np.mean(self.returns)) if self.returns else None
+        """Returns the archive's metrics and those of the policy.
+
+        `return` is the mean of the latest greedy objectives. `exploring_return` is the mean of
+        `returns`; it has the rewards themselves where `clip_rewards` gives the learner others.
+        """
+        exploring = fmean(self.returns) if self.returns else None
         return {**super().metrics(), "return": self._return, "exploring_return": exploring}
 
     def change(self, key: str, value: Any) -> None:
