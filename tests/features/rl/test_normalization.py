@@ -6,6 +6,7 @@ from in_process import compute_run
 from learners import resumed_equals_straight
 from refusals import refused
 from small_runs import StopsAfter, fresh
+from support import REPO
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 from gymnasium import spaces
@@ -15,6 +16,8 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from qdsweep import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.config.experiment import refuse_idle
+from qdsweep.config.files import read_yaml
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record, Token, Unroll
@@ -420,3 +423,19 @@ def test_signs_of_rewards_have_no_scale():
 def test_the_default_is_in_no_id():
     plain = small("ppo", normalize_rewards=False)
     assert "normalize_rewards" not in plain.model_dump(exclude_defaults=True)["algorithm"]
+
+
+def test_the_sweep_of_half_cheetah_has_the_settings_of_the_zoo():
+    """Those of HalfCheetah-v4 in hyperparams/ppo.yml of rl-baselines3-zoo."""
+    zoo = {"gamma": 0.98, "learning_rate": 2.0633e-05, "ent_coef": 0.000401762, "clip_range": 0.1}
+    zoo |= {"n_epochs": 20, "gae_lambda": 0.92, "max_grad_norm": 0.8, "vf_coef": 0.58096}
+    networks = {"log_std_init": -2, "ortho_init": False}
+    exp = compose(read_yaml(REPO / "config/sweeps/rl_half_cheetah.yaml")["experiment"])
+    refuse_idle(exp)
+    settings, policy = exp.algorithm, exp.domain.policy
+    assert {key: getattr(settings, key) for key in zoo | networks} == zoo | networks
+    assert (settings.minibatch, settings.unroll * exp.batch_size) == (64, 512)
+    assert policy.hidden == settings.vf_hidden == [256, 256] and policy.activation == "relu"
+    assert exp.domain.normalize_observations and settings.normalize_rewards
+    assert 1_000_000 <= 512 * exp.iterations < 1_000_000 + 512
+    assert (exp.iterations - 1) % settings.evaluate_every == 0, "the last policy is judged"
