@@ -253,6 +253,18 @@ class OnPolicy(ActorCritic):
 
     code = "qdsweep.features.rl.learners.on_policy:OnPolicyAlgorithm"
 
+    return_steps: int | None = Field(
+        title="returns of ... steps",
+        default=None,
+        ge=1,
+        description=(
+            "decisions after which a return is cut at the value function, as at the ends of "
+            "stable-baselines3's rollouts of n_steps; null: at the end of an episode or an unroll "
+            "[decisions]"
+        ),
+        json_schema_extra=NOW,
+    )
+
     @property
     def sampled_steps(self) -> int:
         """Decisions of an iteration, at least."""

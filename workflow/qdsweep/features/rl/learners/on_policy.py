@@ -124,14 +124,20 @@ class OnPolicyLearner(SB3Learner):
 
     def _buffer(self, episodes: list[Record]) -> Any:
         """Returns a full rollout buffer, as if one environment had played all episodes."""
-        steps, model = self._join(episodes), self.model
+        steps, model, length = self._join(episodes), self.model, self._settings.return_steps
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
+        over = steps.over
         with torch.no_grad():
             blocks = [self._evaluate(block) for block in steps.blocks()]
             values, log_probs = (torch.cat([block[n] for block in blocks]).numpy() for n in (0, 1))
             if cut.any():  # the value of the next observation replaces the missing rewards
                 following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
                 rewards[cut] += model.gamma * following.numpy().ravel()
+        if length:  # the value of the next step, which the episode has, replaces further rewards
+            ends = np.flatnonzero(~over & (steps.position % length == length - 1))
+            rewards[ends] += model.gamma * values[ends + 1]
+            over = over.copy()
+            over[ends] = True
         buffer: Any = _Rollout(
             count,
             spaces.Box(0, 1, (1,)),  # for an array that is replaced
@@ -145,7 +151,7 @@ class OnPolicyLearner(SB3Learner):
         buffer.observations = seen if isinstance(seen, Stacks) else seen[:, np.newaxis]
         buffer.actions[:] = steps.actions.reshape(count, 1, -1)
         buffer.rewards[:, 0] = rewards
-        buffer.episode_starts[:, 0] = np.concatenate([[1], steps.over[:-1]])
+        buffer.episode_starts[:, 0] = np.concatenate([[1], over[:-1]])
         buffer.values[:, 0] = values
         buffer.log_probs[:, 0] = log_probs
         buffer.pos, buffer.full = count, True
