@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from qdsweep.config.archive_kinds import LearnerShares
 from qdsweep.config.family import Family, Units
 from qdsweep.config.model import NOW, FromZero
 
@@ -135,6 +136,8 @@ class ReinforcementLearning(Family):
             "and `return` have the rewards themselves"
         ),
     )
+
+    learner_shares: LearnerShares = 1
 
     @property
     def packages(self) -> tuple[str, ...]:
