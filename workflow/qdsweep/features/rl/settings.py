@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from qdsweep.config.archive_kinds import LearnerShares
 from qdsweep.config.family import Family, Units
 from qdsweep.config.model import NOW, FromZero
 
@@ -146,6 +147,8 @@ class ReinforcementLearning(Family):
             "`return` and `exploring_return` have the rewards themselves"
         ),
     )
+
+    learner_shares: LearnerShares = 1
 
     @property
     def packages(self) -> tuple[str, ...]:
