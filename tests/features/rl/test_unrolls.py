@@ -237,6 +237,18 @@ def test_stopped_anywhere_and_resumed_with_more_workers_it_is_the_same_run(kind,
     assert (algorithm.learner.policy != first).any()
 
 
+@pytest.mark.parametrize("kind", ["dqn", "apex_dqn", "impala"])
+def test_the_learner_is_behind_by_the_decisions_of_one_batch(kind, tmp_path):
+    state, engine = fresh(small(kind), tmp_path)
+    learned = []
+
+    def after(*_):
+        learned.append(state.algorithm.learner.steps)
+
+    run_loop(small(kind), state, engine, Stop(), after)
+    assert learned == [27 * iteration for iteration in range(5)]
+
+
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory):
     """The outcome of a run of screens in one process."""

@@ -35,7 +35,7 @@ class Token(NamedTuple):
         ...     ).experience
         ...     token = record.token
         >>> len(record.rewards), token.actions
-        (3, array([0, 1, 1, 0, 1, 1], dtype=uint8))
+        (3, array([1, 0, 1, 1, 0, 1], dtype=uint8))
     """
 
     seed: int | None = None
@@ -56,7 +56,11 @@ class Unroll(NamedTuple):
         episodes: The number of paused episodes of the run, whose environments a process may keep.
 
     Example:
-        See `Token`.
+        The last two of three rows, of which the last one plays a whole episode:
+
+        >>> from qdsweep.domains.base import Token, Unroll
+        >>> Unroll(5, [Token(), Token(), None], episodes=2).part(slice(1, 3)).tokens
+        [Token(seed=None, actions=()), None]
     """
 
     decisions: int

@@ -35,7 +35,7 @@ from qdsweep.domains.episodes import (
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
 from qdsweep.domains.policies import Actions, Choice, Policy, make_actions, make_choice
-from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds
 from qdsweep.errors import BadInput
 
 # The longest episode if neither the task nor its settings limit it [steps].
@@ -336,7 +336,7 @@ class GymnasiumTask:
         """
         network, choose = self._policy.network(solution), choice.action
         limit, is_number, kind = self._limit, self._actions.discrete, self._actions.kind
-        fresh, vector = fresh_seeds(seed), self._vector
+        fresh, vector = new_episode_seeds(seed), self._vector
         episode, length = token.seed, len(token.actions)
         env, raw = self._live.take(token) if episode is not None else (None, None)
         seen, rewards, ends, start = [], [], [], 0

@@ -35,6 +35,7 @@ class LiveEpisodes(Generic[Environment]):
 
     Example:
         >>> from qdsweep.domains.base import Token
+        >>> from qdsweep.domains.unrolls import LiveEpisodes
         >>> live = LiveEpisodes(lambda token: f"played again from {token.seed}")
         >>> live.keep(Token(3, b"lr"), "paused", most=10)
         []
@@ -68,7 +69,7 @@ def _key(token: Token) -> tuple[int | None, bytes]:
     return token.seed, bytes(token.actions)
 
 
-def fresh_seeds(seed: int) -> Iterator[int]:
+def new_episode_seeds(seed: int) -> Iterator[int]:
     """Yields the seeds of the episodes that a row starts.
 
     Args:

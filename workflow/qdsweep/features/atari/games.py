@@ -30,7 +30,7 @@ from qdsweep.domains.episodes import (
 )
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
-from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds
 from qdsweep.features.atari.domains import Atari, Convolutional
 from qdsweep.features.atari.screens import ConvolutionalPolicy, Emulator, Screens
 
@@ -259,7 +259,7 @@ class AtariGame:
     ) -> tuple[Record, int]:
         """Plays the decisions of an unroll from a token on, and returns the number of frames."""
         network = self._policy.network(solution.astype(self._precision, copy=False))
-        choose, buttons, fresh = choice.action, self._buttons, fresh_seeds(seed)
+        choose, buttons, fresh = choice.action, self._buttons, new_episode_seeds(seed)
         now, before, frames, start = self._memory[0], 0, 0, 0
         seen: list[NDArray[Any]] = []
         actions: list[int] = []

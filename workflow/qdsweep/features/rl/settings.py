@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from qdsweep.config.archive_kinds import LearnerShares
 from qdsweep.config.family import Family, Units
 from qdsweep.config.model import NOW, FromZero
 
@@ -147,6 +148,8 @@ class ReinforcementLearning(Family):
         ),
     )
 
+    learner_shares: LearnerShares = 1
+
     @property
     def packages(self) -> tuple[str, ...]:
         """What the extra `rl` brings."""
@@ -252,6 +255,18 @@ class OnPolicy(ActorCritic):
     """A policy and a value function that learn from episodes of the current policy."""
 
     code = "qdsweep.features.rl.learners.on_policy:OnPolicyAlgorithm"
+
+    return_steps: int | None = Field(
+        title="returns of ... steps",
+        default=None,
+        ge=1,
+        description=(
+            "decisions after which a return is cut at the value function, as at the ends of "
+            "stable-baselines3's rollouts of n_steps; null: at the end of an episode or an unroll "
+            "[decisions]"
+        ),
+        json_schema_extra=NOW,
+    )
 
     @property
     def sampled_steps(self) -> int:
