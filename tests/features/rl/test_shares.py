@@ -17,7 +17,7 @@ import torch
 
 from qdsweep.algorithms.pytorch import arrays
 from qdsweep.algorithms.pytorch.discount import DiscountModel
-from qdsweep.algorithms.pytorch.shares import add_gradients, cut
+from qdsweep.algorithms.pytorch.shares import add_gradients, cut_shares
 from qdsweep.config.compose import compose
 from qdsweep.domains.base import CUT, TERMINATED, Actor, Record
 from qdsweep.features.rl.learners.on_policy import OnPolicyLearner
@@ -223,7 +223,7 @@ def test_each_thread_computes_with_one_thread(threads):
     ("count", "parts", "sizes"), [(8, 3, [2, 3, 3]), (2, 16, [1, 1]), (256, 16, [16] * 16)]
 )
 def test_shares_are_consecutive_and_of_nearly_equal_sizes(count, parts, sizes):
-    rows = cut(count, parts)
+    rows = cut_shares(count, parts)
     assert [part.stop - part.start for part in rows] == sizes
     assert np.concatenate([np.arange(count)[part] for part in rows]).tolist() == [*range(count)]
 
@@ -231,7 +231,7 @@ def test_shares_are_consecutive_and_of_nearly_equal_sizes(count, parts, sizes):
 def test_a_bias_that_stays_zero_and_what_no_loss_needs_get_no_gradient():
     unused, fixed, used = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
     fixed.requires_grad_(False)
-    calls = [lambda rows=rows: ((used * fixed)[rows].sum(), rows) for rows in cut(2, 2)]
+    calls = [lambda rows=rows: ((used * fixed)[rows].sum(), rows) for rows in cut_shares(2, 2)]
     assert add_gradients([unused, fixed, used], calls) == [slice(0, 1), slice(1, 2)]
     assert unused.grad is None and fixed.grad is None and used.grad.tolist() == [1, 1]
 

@@ -106,13 +106,14 @@ class IMPALALearner(OnPolicyLearner):
             unrolls = ends if self._settings.unroll else last
             with self._training():
                 for rows in shuffled_unrolls(unrolls, self._settings.minibatch):
-                    self._improve(steps, rows, last, played)
+                    self._improve(steps, rows, unrolls[rows], last, played)
         self._policies.append(arrays(self.model.policy.state_dict()))
 
     def _improve(
         self,
         steps: Steps,
         rows: RowNumbers,
+        ends: NDArray[np.bool_],
         last: NDArray[np.bool_],
         played: NDArray[np.float32],
     ) -> None:
@@ -121,11 +122,12 @@ class IMPALALearner(OnPolicyLearner):
         Args:
             steps: The t steps of an iteration.
             rows: ``(n,)`` the steps of the whole unrolls to learn from.
+            ends: ``(n,)`` whether each is the last of its unroll.
             last: ``(t,)`` whether a step is the last of its unroll or its episode.
             played: ``(t,)`` logarithm of the probability of each action under the policy that
                 played.
         """
-        starts = np.append(0, 1 + np.flatnonzero(last[rows]))  # of unrolls, and the end
+        starts = [0, *(1 + np.flatnonzero(ends[:-1])), len(rows)]  # of unrolls, and the end
 
         def loss(unrolls: slice) -> tuple[Any, None]:
             part = rows[starts[unrolls.start] : starts[unrolls.stop]]

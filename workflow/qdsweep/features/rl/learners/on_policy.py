@@ -207,8 +207,7 @@ class OnPolicyLearner(SB3Learner):
         """Returns a full rollout buffer, as if one environment had played all episodes."""
         steps, model, length = self._join(episodes), self.model, self._settings.return_steps
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
-        over = steps.over
-        values, log_probs = self._evaluate_all(steps)
+        over, values, log_probs = steps.over, *self._evaluate_all(steps)
         if cut.any():  # the value of the next observation replaces the missing rewards
             with torch.no_grad():
                 following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
