@@ -141,26 +141,26 @@ class IMPALALearner(OnPolicyLearner):
     ) -> Any:
         """Returns the part of whole unrolls in the mean loss of `count` steps; see `_improve`."""
         settings, policy = self._settings, self.model.policy
-        seen, actions = torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
+        seen, actions = self._tensor(steps.observations), self._tensor(steps.actions)
         values, log_probs, entropy = self._evaluate(seen, actions)
-        current = values.detach().numpy().astype(np.float64)
+        current = arrays(values).astype(np.float64)
         following = np.append(current[1:], 0.0)
         with torch.no_grad():
-            beyond = policy.predict_values(torch.from_numpy(steps.following[last]))
-        following[last] = beyond.numpy().ravel()
+            beyond = policy.predict_values(self._tensor(steps.following[last]))
+        following[last] = arrays(beyond).ravel()
         following[steps.over & ~steps.cut] = 0.0
         targets, advantages = vtrace(
             steps.rewards.astype(np.float64),
             current,
             following,
             last,
-            np.exp(log_probs.detach().numpy().astype(np.float64) - played),
+            np.exp(arrays(log_probs).astype(np.float64) - played),
             gamma=settings.gamma,
             rho_bar=settings.rho_bar,
             c_bar=settings.c_bar,
         )
-        gains = torch.from_numpy(advantages.astype(np.float32)) * log_probs
-        errors = (torch.from_numpy(targets.astype(np.float32)) - values).square()
+        gains = self._tensor(advantages.astype(np.float32)) * log_probs
+        errors = (self._tensor(targets.astype(np.float32)) - values).square()
         return self._add(gains, errors, entropy, count)
 
     @contextmanager

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule
@@ -171,6 +172,10 @@ class SB3Learner(ABC):
     def _join(self, episodes: list[Record]) -> Steps:
         """Returns the steps of episodes, in their order."""
         return join(episodes, discrete=self._actor.discrete, image=self._actor.image)
+
+    def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
+        """Returns an array as a tensor on the model's device."""
+        return torch.from_numpy(values).to(self.model.device)
 
     def _weights(self, layers: Iterable[Any]) -> Floats:
         """Returns the weights ``(d,)`` of layers, in the layout of the domain's policies.
