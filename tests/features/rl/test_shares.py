@@ -18,6 +18,7 @@ from qdsweep.algorithms.pytorch import arrays
 from qdsweep.algorithms.pytorch.discount import DiscountModel
 from qdsweep.algorithms.pytorch.shares import add_gradients, cut_shares
 from qdsweep.config.compose import compose
+from qdsweep.domains.base import CUT, TERMINATED, Token
 from qdsweep.features.rl.learners.on_policy import OnPolicyLearner
 from qdsweep.host.threads import in_order, use_threads
 from qdsweep.records.results import write_config
@@ -153,6 +154,23 @@ def _gradient_steps(learner) -> int:
     learner.learn([record("vectors", seed, 11 + seed) for seed in range(3)])
     (state, *_) = learner.model.policy.optimizer.state_dict()["state"].values()
     return int(state["step"])
+
+
+def test_a_share_of_impala_has_whole_unrolls_also_where_an_episode_ends_in_one(monkeypatch):
+    learner = made("impala", unroll=20, n_steps=5, minibatch=4, learner_shares=3)
+    ends = np.zeros(20, np.uint8)
+    ends[7], ends[19] = TERMINATED, CUT
+    seen = np.random.default_rng(4).normal(size=(22, 4)).astype(np.float32)
+    row = record("vectors", 0, 20)._replace(observations=seen, ends=ends, token=Token())
+    sizes, loss_of = [], learner._loss_of
+
+    def noted(steps, *others):
+        sizes.append(len(steps.rewards))
+        return loss_of(steps, *others)
+
+    monkeypatch.setattr(learner, "_loss_of", noted)
+    learner.learn([row])
+    assert sizes == [5, 5, 10]
 
 
 def test_each_thread_computes_with_one_thread(threads):
