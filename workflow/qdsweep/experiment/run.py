@@ -79,6 +79,10 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
     experiment, run = attempt.experiment, attempt.run
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
+    if experiment.algorithm.needs_gpu:
+        from qdsweep.algorithms.pytorch import gpu  # imports torch
+
+        versions |= gpu.gpu_versions()
     domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
