@@ -89,7 +89,8 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
     require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
     require_baseline()
-    use_threads(attempt.cluster.learner_workers)
+    # Threads would share the GPU, which computes one share after the other anyway.
+    use_threads(1 if experiment.algorithm.needs_gpu else attempt.cluster.learner_workers)
     saved = reload.newest(attempt, versions)
     run.state.unseal()
     if saved is None:
