@@ -66,6 +66,8 @@ def test_composing_imports_no_library(name, monkeypatch):
         ({"evaluations": 90}, True),  # 10 + 8, then at least 8 per iteration
         ({"evaluations": 91}, False),
         ({"iterations": 10, "algorithm": "cma_me"}, False),
+        ({"steps": 9999, "algorithm": "a2c_unroll", "batch_size": 8}, True),  # 250 of 8 x 5
+        ({"steps": 10001, "algorithm": "a2c_unroll", "batch_size": 8}, False),
     ],
 )
 def test_a_return_of_only_the_first_policy_is_reported(changes, alone):
@@ -77,5 +79,5 @@ def test_a_return_of_only_the_first_policy_is_reported(changes, alone):
     warnings = [line for line in outlook("mine", *sweeps, [], {}, None) if "ours" in line]
     assert len(warnings) == alone
     # The numbers of batches and greedy episodes per iteration are unknown.
-    counted = "evaluations" in changes or "algorithm" in changes
+    counted = "evaluations" in changes or not made.algorithm.explores
     assert made.may_evaluate_more == (not counted)

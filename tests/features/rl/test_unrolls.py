@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_process import qdsweep
 from learners import BREAKOUT, outcome, resumed_equals_straight
 from refusals import refused
 from small_runs import fresh, payload_of
@@ -13,6 +14,7 @@ from support import command, write_yaml
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 from qdsweep.algorithms import make_algorithm
+from qdsweep.analysis.page.descriptions import algorithm
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Exploration, Record, Token, Unroll
@@ -424,3 +426,16 @@ def test_a_replay_of_frames_has_the_stacks_of_continued_episodes():
 def test_a_reload_file_within_a_batch_has_the_tokens(tmp_path):
     state, _ = fresh(small("ppo"), tmp_path)
     assert outcome(pickle.loads(payload_of(state))) == outcome(state)
+
+
+@pytest.mark.parametrize("preset", ["ppo_unroll", "a2c_unroll", "ppo"])
+def test_papers_name_no_key_without_effect(preset):
+    config = compose("rl_cartpole", {"algorithm": preset}).model_dump(mode="json")
+    text = algorithm(preset, [config])
+    assert ("n_steps" in text) == (preset == "ppo") == ("unrolls of" not in text)
+
+
+def test_a_key_without_effect_is_refused_in_an_empty_folder_too(tmp_path):
+    words = "--set", "algorithm=ppo_unroll", "--set", "n_steps=64", "--out", tmp_path
+    qdsweep("run", "rl_cartpole", *words, cwd=tmp_path, code=2)
+    assert list(tmp_path.iterdir()) == []

@@ -159,7 +159,8 @@ def _run(arguments: argparse.Namespace) -> int:
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
     try:
-        if not arguments.out.exists():  # an existing run may have been finished on a larger machine
+        # An existing run may have been finished on a larger machine.
+        if not RunDir(arguments.out).state.path.exists():
             refuse_idle(experiment)
             require_memory_of(experiment)
             require_packages_of(experiment)

@@ -266,11 +266,12 @@ class Experiment(Model):
     @property
     def judges_its_first_policy_alone(self) -> bool:
         """Whether the budget ends before the second greedy episodes."""
-        if self.algorithm.greedy_every is None:
+        every = self.algorithm.greedy_every(self.batch_size)
+        if every is None:
             return False
-        iterations, decisions = self.algorithm.greedy_every
+        iterations, decisions = every
         if self.steps is not None:
-            return iterations * decisions >= self.steps
+            return iterations * decisions * getattr(self.domain, "frame_skip", 1) >= self.steps
         return self._ends_by(iterations)
 
     def _ends_by(self, iteration: int) -> bool:

@@ -165,10 +165,14 @@ class AlgorithmConfig(Model, ABC):
         """Whether it plays one policy many times, with other random numbers each time."""
         return False
 
-    @property
-    def greedy_every(self) -> tuple[int, int] | None:
-        """Iterations between greedy episodes of its policy, and decisions of each, at least."""
+    def greedy_every(self, batch_size: int) -> tuple[int, int] | None:
+        """Returns iterations between greedy episodes of its policy, and least decisions of each."""
         return None
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Keys that other keys leave without effect, also with their defaults."""
+        return frozenset()
 
     @property
     def buffers(self) -> dict[str, int]:

@@ -187,7 +187,9 @@ def _fork(control: socket.socket) -> None:
 
     signal.signal(signal.SIGCHLD, report)
     while True:
-        _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        descriptors: list[int] = []
+        with contextlib.suppress(ConnectionError):  # the other side was killed
+            _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:
             os.killpg(0, signal.SIGKILL)  # also ends all processes that were started here
         if os.fork() == 0:

@@ -35,6 +35,8 @@ _BANDIT = "bandit"
 _AT_ONCE = "all at once"
 _NONE = "none"  # null, or an empty list
 _OWN_SCALE = "of the domain itself"  # null, where only a class that is gone knows it
+# Values that a paper names only next to others.
+_USUAL = {"learner_shares": 1, "device": "cpu"}
 # Phrases of a paper where the title of the key in the models is another one.
 _PHRASES = {"restart_rule": "...", "threshold_min": "initial acceptance threshold"}
 _RANKINGS = {
@@ -297,7 +299,8 @@ def _hyper_parameters(
         own = {key: of.title for key, of in part.model_fields.items() if of.title}
         titles = _titles() | own | _PHRASES
         for key, value in keys.items():
-            quiet = value in (None, {}, [], _AT_ONCE) or (value == 0 and key not in _MAY_BE_ZERO)
+            quiet = value in (None, {}, [], _AT_ONCE, _USUAL.get(key, _AT_ONCE))
+            quiet = quiet or (value == 0 and key not in _MAY_BE_ZERO)
             if value is _IDLE:
                 text = ""
             elif value in (None, {}, []):
@@ -325,7 +328,8 @@ def _parts(
         sizes = ["batch_size"]
     yield "", Experiment, {key: config[key] for key in sizes if key in config}
     if "type" in algorithm and ":" not in algorithm["type"]:
-        keys = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
+        left_out = {*_NOT_ITS_OWN, *model.unused}
+        keys = {key: value for key, value in algorithm.items() if key not in left_out}
         # The value of null: see the models.
         if keys.get("samples", 0) is None:
             keys["samples"], _ = model.sizes(config["batch_size"])  # type: ignore[attr-defined]

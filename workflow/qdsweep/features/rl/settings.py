@@ -194,10 +194,10 @@ class ReinforcementLearning(Family):
         papers = (*self.own_papers, *self.cite, "raffin2021stable", *self.archive.papers)
         return tuple(dict.fromkeys(papers))
 
-    @property
-    def greedy_every(self) -> tuple[int, int]:
-        """Iterations between greedy episodes of its policy, and decisions of each, at least."""
-        return self.evaluate_every, self.sampled_steps
+    def greedy_every(self, batch_size: int) -> tuple[int, int]:
+        """Returns iterations between greedy episodes of its policy, and least decisions of each."""
+        rows = self.unroll * batch_size if self.unroll else self.sampled_steps
+        return self.evaluate_every, rows
 
     def first_iteration(self, num_emitters: int, batch_size: int, drawn: int | None) -> int:
         """Returns the number of solutions of the first iteration, if it has one batch."""
@@ -257,6 +257,11 @@ class ActorCritic(ReinforcementLearning):
         """The value function."""
         return {"vf_hidden": self.vf_hidden}
 
+    @property
+    def unused(self) -> frozenset[str]:
+        """The setting of the other optimiser."""
+        return frozenset() if getattr(self, "use_rms_prop", True) else frozenset({"rms_prop_eps"})
+
     def idle(self) -> Iterator[tuple[str, str]]:
         """Yields the setting of the other optimiser; see `Model`."""
         yield from super().idle()
@@ -290,6 +295,11 @@ class OnPolicy(ActorCritic):
     def buffers(self) -> dict[str, int]:
         """The transitions of an iteration."""
         return {"unroll" if self.unroll else "n_steps": self.sampled_steps}
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Also the decisions of an iteration where `unroll` decides on them."""
+        return super().unused | (frozenset({"n_steps"}) if self.unroll else frozenset())
 
     def idle(self) -> Iterator[tuple[str, str]]:
         """Yields the decisions of an iteration where `unroll` decides on them; see `Model`."""
