@@ -229,7 +229,7 @@ class Log:
             print(*line, sep=",", file=self._out)
 
     def add(self, decisions: int, value: float) -> None:
-        """Adds an episode that ended after so many decisions of the run."""
+        """Adds an episode that ended after this number of decisions of the run."""
         cpu = self._spent + time.process_time() - self._start
         print(decisions, round(value, 4), round(cpu, 2), sep=",", file=self._out)
 

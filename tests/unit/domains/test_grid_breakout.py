@@ -61,7 +61,7 @@ def test_a_missed_ball_costs_a_life_and_the_last_one_ends_the_game(game):
 @pytest.mark.parametrize(
     ("paddle", "columns"),
     [
-        (5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 8]),  # below the ball, which goes on to the wall
+        (5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 8]),  # below the ball, which continues to the wall
         (6, [1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1]),  # where the ball would have come: it turns back
     ],
 )
