@@ -550,7 +550,7 @@ def finished(records: list[Any], returns: dict[int, float]) -> list[tuple[int, f
     found = []
     for row, record in enumerate(records):
         total = returns.get(row, 0.0)
-        is_paused = len(record.token.actions) > 0
+        is_paused = record.token.seed is not None
         for step, (reward, end) in enumerate(zip(record.rewards, record.ends, strict=True), 1):
             total += float(reward)
             if end and not (is_paused and step == len(record.rewards)):

@@ -37,15 +37,15 @@ def test_the_interval_of_a_ratio_is_that_of_all_draws_of_seeds():
     assert curves.ratio_of(ours, theirs) == curves.ratio_of(ours, theirs)
 
 
-def record(ends, actions):
+def record(ends, token):
     rewards = np.ones(len(ends), np.float32)
-    return Record(None, None, rewards, np.array(ends, np.uint8), token=Token(1, actions))
+    return Record(None, None, rewards, np.array(ends, np.uint8), token=token)
 
 
 def test_episodes_end_in_the_order_of_the_decisions_and_go_on_over_batches():
     returns = {}
-    paused = record([GOES_ON, TERMINATED, CUT], [0])
-    ended = record([CUT, GOES_ON, TERMINATED], [])
+    paused = record([GOES_ON, TERMINATED, CUT], Token(1, [0]))
+    ended = record([CUT, GOES_ON, TERMINATED], Token())
     assert curves.finished([paused, ended], returns) == [(2, 1.0), (4, 2.0), (6, 2.0)]
     assert returns == {0: 1.0, 1: 0.0}
     assert curves.finished([ended, paused], returns) == [(2, 2.0), (4, 2.0), (6, 2.0)]
