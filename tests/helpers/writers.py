@@ -149,7 +149,8 @@ class Task:
             np.linspace(*x, 3).astype(np.float32),
             np.array([0, 0, CUT], np.uint8),
         )
-        return Record(*(self.hand.give((name, n), part) for name, part in parts._asdict().items()))
+        given = zip(Record._fields, parts[:4], strict=False)
+        return Record(*(self.hand.give((name, n), part) for name, part in given))
 
     def jacobian(self, solutions):
         jacobian = np.zeros((len(solutions), 3, 2))

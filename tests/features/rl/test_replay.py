@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
+from qdsweep.domains.experience import join_records
 from qdsweep.features.rl.learners.dqn import NStepReplay
 
 GAMMA = 0.5
@@ -41,7 +42,7 @@ def test_returns_of_three_steps_end_with_the_episode_and_continue_after_a_trunca
 def test_the_episodes_of_an_evaluation_are_distinguished():
     first, second = episode(10, 2, TERMINATED), episode(20, 3, CUT)
     replay = NStepReplay(100, 1, 2, 1, GAMMA)
-    replay.add(Record(*map(np.concatenate, zip(first, second, strict=True))))
+    replay.add(join_records([first, second]))
     observations, _, following, dones, *_ = samples(replay, range(5))
     assert observations == [10, 11, 20, 21, 22]
     assert following == [11, 12, 21, 22, 23]

@@ -139,7 +139,7 @@ class Instant:
         self.reason: str | None = None
         self.closed = False
 
-    def submit(self, part: Batch, first: int) -> "Future[Answer]":
+    def submit(self, part: Batch, first: int, home: int | None = None) -> "Future[Answer]":
         self.parts.append(len(part.solutions))
         future: Future[Answer] = Future()
         try:
@@ -319,9 +319,9 @@ class Changing(Instant):
 
 def test_nothing_is_handed_out_for_a_while_after_that(clock):
     class Timed(Changing):
-        def submit(self, part, first):
+        def submit(self, part, first, home=None):
             times.append(clock.now)
-            return super().submit(part, first)
+            return super().submit(part, first, home)
 
     times: list[float] = []
     executor = Timed(Leaves(clock, 0, 0.0))

@@ -23,7 +23,7 @@ BATCH = Batch(np.zeros((COUNT, 2)), SEEDS)
 
 
 def record(row: int) -> Record:
-    return Record(*(np.full((1, 1), row) for _ in Record._fields))
+    return Record(*(np.full((1, 1), row) for _ in range(4)))
 
 
 def evaluation(rows: slice, **others: object) -> Evaluation:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Seeds
+from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Seeds, Unroll
 from qdsweep.errors import BadInput
 from qdsweep.records.archive import SEED, archive_rows
 
@@ -32,6 +32,7 @@ class Candidates(NamedTuple):
             should keep them with its elites, in the field `SEED`.
         experience: Whether the algorithm needs the records of their episodes.
         exploration: How the policies explore; None for greedy ones.
+        unroll: The episodes that rows continue; None where all play whole ones.
 
     Example:
         >>> from qdsweep.algorithms import make_algorithm
@@ -49,6 +50,7 @@ class Candidates(NamedTuple):
     seeds: Seeds | None = None
     experience: bool = False
     exploration: Exploration | None = None
+    unroll: Unroll | None = None
 
 
 class Before(NamedTuple):

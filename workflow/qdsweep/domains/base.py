@@ -11,6 +11,63 @@ Seeds = NDArray[np.uint32]
 GOES_ON, TERMINATED, CUT = 0, 1, 2
 
 
+class Token(NamedTuple):
+    """An episode between two unrolls, as seed and actions from which it can be played again.
+
+    Attributes:
+        seed: The seed of its reset; None for an episode that has not started.
+        actions: ``(t,)`` or ``(t, a)`` its actions so far, as passed to the environment.
+
+    Example:
+        A row of three decisions pauses an episode of CartPole, and the next row continues it:
+
+        >>> import numpy as np
+        >>> from qdsweep.config.compose import read_domain
+        >>> from qdsweep.domains import make_domain
+        >>> from qdsweep.domains.base import Exploration, Token, Unroll
+        >>> domain, seeds = make_domain(read_domain("rl_cartpole")), np.array([7], np.uint32)
+        >>> policy, token = np.zeros((1, domain.solution_dim)), Token()
+        >>> for _ in range(2):
+        ...     [record] = domain.evaluate(
+        ...         policy, seeds, experience=True,
+        ...         exploration=Exploration("softmax", np.ones((1, 1))),
+        ...         unroll=Unroll(3, [token], 1),
+        ...     ).experience
+        ...     token = record.token
+        >>> len(record.rewards), token.actions
+        (3, array([0, 1, 1, 0, 1, 1], dtype=uint8))
+    """
+
+    seed: int | None = None
+    actions: Any = ()
+
+
+class Unroll(NamedTuple):
+    """The decisions of rows that continue an episode, instead of playing a whole one.
+
+    Such a row goes on with the episode of its token, and with new ones where that has ended. Their
+    seeds come from the seed of the evaluation. The row depends only on its solution, that seed and
+    the token. A process that still has the environment of the token continues with it. Any other
+    process plays the actions again.
+
+    Attributes:
+        decisions: The number of decisions of such a row.
+        tokens: The episode that each row continues; None for rows that play whole episodes.
+        episodes: The number of paused episodes of the run, whose environments a process may keep.
+
+    Example:
+        See `Token`.
+    """
+
+    decisions: int
+    tokens: list[Token | None]
+    episodes: int
+
+    def part(self, rows: slice) -> "Unroll":
+        """Returns those of a slice of the rows."""
+        return self._replace(tokens=self.tokens[rows])
+
+
 class Record(NamedTuple):
     """The transitions of one evaluation: t steps of k episodes, one episode after another.
 
@@ -22,7 +79,11 @@ class Record(NamedTuple):
             that explore by "gaussian" have the noisy outputs before they are squashed.
         rewards: ``(t,)`` float32, the reward of each step.
         ends: ``(t,)`` uint8, whether a step is the last of its episode. 0: the episode continues.
-            1: it is terminated. 2: it is truncated by its time limit (gymnasium's terms).
+            1: it is terminated. 2: it is truncated by its time limit (gymnasium's terms), or it is
+            paused, after the last step of an unroll.
+        before: Frames of screens at the start that precede the first observation. Only a continued
+            episode has them.
+        token: The episode that the next unroll of this row continues; None for whole episodes.
 
     Example:
         A pole falls after nine steps of a policy that always pushes to the left:
@@ -41,6 +102,8 @@ class Record(NamedTuple):
     actions: NDArray[np.float32]
     rewards: NDArray[np.float32]
     ends: NDArray[np.uint8]
+    before: int = 0
+    token: Token | None = None
 
 
 class Episode(NamedTuple):
@@ -244,7 +307,8 @@ class Domain(Protocol):
 
     Algorithms may learn from a domain with an `actor`. ``evaluate(..., experience=True)`` then
     returns a `Record` of each row too, and ``evaluate(..., exploration=...)`` takes the
-    `Exploration` of the rows, or None. With a `frame_skip` k, a decision (one row of a record)
+    `Exploration` of the rows, or None. Learners with `unroll` need ``evaluate(..., unroll=...)``,
+    which takes an `Unroll` or None. With a `frame_skip` k, a decision (one row of a record)
     lasts k environment steps, and an episode may have more before the first one.
 
     Attributes:
@@ -305,6 +369,29 @@ def evaluated(result: Any) -> Evaluation:
             "return qdsweep.domains.base.Evaluation(objective, measures)"
         )
     return result
+
+
+def concatenate(parts: list[Evaluation]) -> Evaluation:
+    """Returns the evaluation of all rows of some parts, in their order.
+
+    Steps of a failed row are 0 if another row has any.
+    """
+    jacobians = [part.jacobian for part in parts if part.jacobian is not None]
+    tallies = [part.tally for part in parts if part.tally is not None]
+    records = [record for part in parts for record in part.experience or ()]
+    steps = None
+    if any(part.steps is not None for part in parts):
+        none = np.zeros(1, dtype=np.int64)
+        steps = np.concatenate([none if part.steps is None else part.steps for part in parts])
+    return Evaluation(
+        np.concatenate([part.objective for part in parts]),
+        np.concatenate([part.measures for part in parts]),
+        {name: np.concatenate([p.fields[name] for p in parts]) for name in parts[0].fields},
+        np.concatenate(jacobians) if jacobians else None,
+        np.concatenate(tallies) if tallies else None,
+        records if parts[0].experience is not None else None,
+        steps,
+    )
 
 
 def real_numbers(name: str, values: Any) -> NDArray:

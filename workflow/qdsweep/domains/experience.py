@@ -14,10 +14,12 @@ from qdsweep.domains.base import (
     TERMINATED,
     Actor,
     Domain,
+    Evaluation,
     Exploration,
     Floats,
     Record,
     Seeds,
+    Unroll,
     copied,
 )
 from qdsweep.errors import BadInput
@@ -43,10 +45,10 @@ def read_record(given: Any, kind: Any = np.float32) -> Any:
         return given
     kinds = (kind, np.float32, np.float32, np.uint8)
     with np.errstate(over="ignore"):
-        record = Record(*map(np.asarray, given, kinds))
+        record = Record(*map(np.asarray, given[:4], kinds), *given[4:])
     if kind is np.float32:
         record = record._replace(observations=_without_unused(record))
-    parts: Any = zip(Record._fields, given, record, strict=True)
+    parts: Any = zip(Record._fields[:4], given, record, strict=False)
     for name, before, after in parts:
         if after is before or not np.isinf(after).any():
             continue
@@ -63,7 +65,7 @@ def read_record(given: Any, kind: Any = np.float32) -> Any:
 def _without_unused(record: Record) -> NDArray[Any]:
     """Returns the observations, with finite ones after terminated episodes."""
     observations, ends = record.observations, np.flatnonzero(record.ends)
-    last = (ends + np.arange(1, len(ends) + 1))[record.ends[ends] == TERMINATED]
+    last = (ends + np.arange(1, len(ends) + 1) + record.before)[record.ends[ends] == TERMINATED]
     last = last[last < len(observations)]  # the shapes are checked later
     unused = observations[last]
     if np.isfinite(unused).all():
@@ -74,8 +76,9 @@ def _without_unused(record: Record) -> NDArray[Any]:
 
 
 def join_records(parts: Sequence[tuple[Any, ...]], kind: Any = np.float32) -> Record:
-    """Returns the concatenation of several records, each a `Record` or a tuple of its parts."""
-    joined: Record = read_record(Record(*map(np.concatenate, zip(*parts, strict=True))), kind)
+    """Returns the arrays of several records, each a `Record` or a tuple of them, as one record."""
+    arrays: Any = map(np.concatenate, zip(*(part[:4] for part in parts), strict=True))
+    joined: Record = read_record(Record(*arrays), kind)
     return joined
 
 
@@ -95,7 +98,8 @@ def find_fault(record: Any, actor: Actor) -> str | None:
         return f"ends has the shape {np.shape(record.ends)}, or no end after {steps} rewards"
     if record.ends.max() > CUT:
         return f"ends has the unknown value {record.ends.max()}"
-    shapes = {"observations": (steps + episodes, inputs), "actions": (steps, outputs)}
+    seen = record.before + steps + episodes
+    shapes = {"observations": (seen, inputs), "actions": (steps, outputs)}
     for name, shape in {**shapes, "rewards": (steps,)}.items():
         values = getattr(record, name)
         if np.shape(values) != shape:
@@ -105,10 +109,23 @@ def find_fault(record: Any, actor: Actor) -> str | None:
     return None
 
 
-def takes_exploration(domain: Any) -> bool:
-    """Returns whether the policies of a domain can explore; a domain may have only records."""
+def find_fault_of_unroll(result: Evaluation, unroll: Unroll) -> str | None:
+    """Returns the fault of records that continue episodes, or None."""
+    records: Any = result.experience
+    for record, token in zip(records, unroll.tokens, strict=True):
+        if token is None:
+            continue
+        if record.token is None:
+            return "token is missing, from which the next unroll continues"
+        if len(record.rewards) != unroll.decisions:
+            return f"{len(record.rewards)} decisions, not the {unroll.decisions} of the unroll"
+    return None
+
+
+def takes(domain: Any, argument: str) -> bool:
+    """Returns whether `evaluate` of a domain takes "exploration", or an "unroll"."""
     parameters = inspect.signature(domain.evaluate).parameters.values()
-    return any(p.name == "exploration" or p.kind == p.VAR_KEYWORD for p in parameters)
+    return any(p.name == argument or p.kind == p.VAR_KEYWORD for p in parameters)
 
 
 def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
@@ -136,7 +153,7 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     records = _checked(domain, solutions, seeds, None)
     for solution, record in zip(solutions, records, strict=True):
         _check_actions(f"{name}.evaluate(..., experience=True)", solution, record, actor)
-    if not takes_exploration(domain):
+    if not takes(domain, "exploration"):
         return
     for kind in kinds_of(discrete=actor.discrete):
         # The first row is greedy.
@@ -182,7 +199,7 @@ def _checked(
 def _differences(first: Record, second: Record) -> list[str]:
     return [
         part
-        for part in Record._fields
+        for part in Record._fields[:-1]
         if not np.array_equal(getattr(first, part), getattr(second, part))
     ]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
@@ -16,7 +17,10 @@ from qdsweep.domains.base import (
     Evaluation,
     Exploration,
     Floats,
+    Record,
     Seeds,
+    Token,
+    Unroll,
     copied,
 )
 from qdsweep.domains.contacts import make_ground
@@ -31,6 +35,7 @@ from qdsweep.domains.episodes import (
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
 from qdsweep.domains.policies import Actions, Choice, Policy, make_actions, make_choice
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
 from qdsweep.errors import BadInput
 
 # The longest episode if neither the task nor its settings limit it [steps].
@@ -159,6 +164,9 @@ class GymnasiumTask:
             _leave_out_forces(env)
         if not is_reusable:
             env.close()
+        # Each with its last observation.
+        self._live: LiveEpisodes[tuple[gym.Env, Any]] = LiveEpisodes(self._play_again)
+        self._free: list[gym.Env] = []
         self.solution_dim = self._policy.solution_dim
         self.measures = {measure.label: measure.range for measure in task.measures}
         self.objective_range = task.objective_range
@@ -182,6 +190,7 @@ class GymnasiumTask:
         *,
         experience: bool = False,
         exploration: Exploration | None = None,
+        unroll: Unroll | None = None,
     ) -> Evaluation:
         """Evaluates a batch.
 
@@ -192,10 +201,20 @@ class GymnasiumTask:
             context: See `Normalizer`; None or zeros before the first observation.
             experience: Whether to return the records of the episodes.
             exploration: How the policies explore; None for greedy ones.
+            unroll: The episodes that rows continue; None where all play whole ones.
 
         Returns:
             Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``.
         """
+        if unroll is not None:
+            assert exploration is not None
+
+            def go_on(row: int, token: Token) -> tuple[Record, int]:
+                choice = make_choice(self._actions, exploration, row, int(seeds[row]))
+                record = self._unroll(solutions[row], int(seeds[row]), token, unroll, choice)
+                return record, len(record.rewards)
+
+            return evaluate_unrolls(self, solutions, seeds, exploration, unroll, go_on, self._live)
         count, episodes = len(solutions), self._task.episodes
         normalizer = None
         if self._task.normalize_observations:
@@ -258,18 +277,101 @@ class GymnasiumTask:
         terminated = bool(terminated)
         if env is not self._env:
             env.close()
-        if not (self._is_limited or terminated or truncated):
-            raise RuntimeError(
-                f"{self._task.env}: the episode has not ended after {limit:,} steps, and the task "
-                "has no limit. Set domain.max_episode_steps"
-            )
+        if not (terminated or truncated):
+            self._require_limit()
         observations, actions = np.array(seen), self._actions.vectors(done)
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
-        if np.isnan(observations[:-1]).any():  # the last one may be the reason for the end
-            step = int(np.isnan(observations).any(axis=1).argmax())
-            raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
+        self._require_numbers(observations[:-1])  # the last one may be the reason for the end
         episode = Episode(observations, actions, np.array(rewards), infos)
         measures = measure_episode(self._task.measures, episode, own, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
         return [total, *measures], _Episode(observations, learned, episode.rewards, ends)
+
+    def _require_limit(self) -> None:
+        """Refuses an episode that has reached its limit, if only `MAX_STEPS` limits it."""
+        if not self._is_limited:
+            raise RuntimeError(
+                f"{self._task.env}: the episode has not ended after {MAX_STEPS:,} steps, and the "
+                "task has no limit. Set domain.max_episode_steps"
+            )
+
+    def _require_numbers(self, observations: Floats, first: int = 0) -> None:
+        """Refuses ``(t, o)`` observations before the steps from `first` on, if one is NaN."""
+        if (unknown := np.isnan(observations).any(axis=1)).any():
+            step = first + int(unknown.argmax())
+            raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
+
+    def _unroll(
+        self, solution: Floats, seed: int, token: Token, unroll: Unroll, choice: Choice
+    ) -> Record:
+        """Plays the decisions of an unroll, from a token on."""
+        network, choose = self._policy.network(solution), choice.action
+        limit, is_number, kind = self._limit, self._actions.discrete, self._actions.kind
+        fresh, vector = fresh_seeds(seed), self._vector
+        episode, length = token.seed, len(token.actions)
+        env, raw = self._live.take(token) if episode is not None else (None, None)
+        seen, rewards, ends, start = [], [], [], 0
+        done: list[Any] = []
+        for _ in range(unroll.decisions):
+            if env is None:
+                env, episode, length, start = self._take(), next(fresh), 0, len(done)
+                raw = self._reset(env, episode)
+            observation = vector(raw)
+            seen.append(observation)
+            action = choose(network(observation))
+            given = action if is_number else action.copy()  # an env may write into it
+            raw, reward, terminated, truncated, _ = env.step(given)
+            rewards.append(reward)
+            done.append(action)
+            length += 1
+            ended = terminated or truncated or length == limit
+            ends.append(TERMINATED if terminated else CUT if ended else GOES_ON)
+            if not ended:
+                continue
+            if not (terminated or truncated):
+                self._require_limit()
+            seen.append(vector(raw))
+            self._release(env)
+            env = None
+        going = Token()
+        if env is not None:
+            seen.append(vector(raw))
+            ends[-1] = CUT  # learners continue the return with the value of the last observation
+            actions = np.array(done[start:], kind)
+            if not start and len(token.actions):
+                actions = np.concatenate([token.actions, actions])
+            going = Token(episode, actions)
+            for surplus, _ in self._live.keep(going, (env, raw), unroll.episodes):
+                self._release(surplus)
+        observations = np.array(seen)
+        after = np.flatnonzero(ends) + np.arange(1, np.count_nonzero(ends) + 1)
+        self._require_numbers(np.delete(observations, after, axis=0))
+        learned = self._actions.vectors(done) if choice.outputs is None else choice.outputs
+        arrays = observations, learned, rewards, np.array(ends, float)
+        return join_records([arrays])._replace(token=going)
+
+    def _play_again(self, token: Token) -> tuple[gym.Env, Any]:
+        """Returns an environment in the state of a paused episode, and its last observation."""
+        assert token.seed is not None
+        env = self._take()
+        raw = self._reset(env, token.seed)
+        for action in token.actions:
+            raw, *_ = env.step(int(action) if self._actions.discrete else action.copy())
+        return env, raw
+
+    def _take(self) -> gym.Env:
+        """Returns an environment for an episode that may be paused."""
+        if self._free:
+            return self._free.pop()
+        env = self._make()
+        if type(env).__module__.startswith(_WITHOUT_FORCES):
+            _leave_out_forces(env)
+        return env
+
+    def _release(self, env: gym.Env) -> None:
+        """Keeps an environment for another episode, if it can be reset."""
+        if self._env is None:
+            env.close()
+        else:
+            self._free.append(env)

@@ -164,6 +164,7 @@ class Actions(NamedTuple):
         bounds: Lower and upper bounds ``(size,)``; None where they are discrete or unbounded.
         discrete: Whether the action is the index of the largest output.
         one_sided: The components that have only one bound.
+        kind: The type of an action, in which a `Token` keeps it.
     """
 
     size: int
@@ -172,6 +173,7 @@ class Actions(NamedTuple):
     bounds: tuple[Floats, Floats] | None = None
     discrete: bool = False
     one_sided: tuple[int, ...] = ()
+    kind: Any = np.float64
 
 
 def make_actions(space: spaces.Space, env: str, *, clip: bool = False) -> Actions:
@@ -206,6 +208,9 @@ def make_actions(space: spaces.Space, env: str, *, clip: bool = False) -> Action
             lambda output: start + int(np.argmax(output)),
             lambda actions: one_hot[np.array(actions) - start],
             discrete=True,
+            kind=np.result_type(
+                np.min_scalar_type(start), np.min_scalar_type(start + len(one_hot))
+            ),
         )
     if not (
         isinstance(space, spaces.Box)
@@ -236,9 +241,9 @@ def make_actions(space: spaces.Space, env: str, *, clip: bool = False) -> Action
         return np.array(actions, dtype=np.float64)
 
     if bounded.all():
-        return Actions(len(low), squash, vectors, (low, high))
+        return Actions(len(low), squash, vectors, (low, high), kind=space.dtype)
     one_sided = np.flatnonzero(np.isfinite(low) ^ np.isfinite(high)).tolist()
-    return Actions(len(low), choose, vectors, one_sided=tuple(one_sided))
+    return Actions(len(low), choose, vectors, one_sided=tuple(one_sided), kind=space.dtype)
 
 
 def _choices(space: spaces.MultiDiscrete) -> Actions:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds
+from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds, Unroll
 
 
 class Batch(NamedTuple):
@@ -19,6 +19,7 @@ class Batch(NamedTuple):
         context: ``(k,)`` context of the run, if the domain has one.
         experience: Whether to also return a record of each row.
         exploration: How the policies explore; None for greedy ones.
+        unroll: The episodes that rows continue; None where all play whole ones.
 
     Example:
         A worker evaluates a part, whose rows keep their seeds:
@@ -36,10 +37,13 @@ class Batch(NamedTuple):
     context: Floats | None = None
     experience: bool = False
     exploration: Exploration | None = None
+    unroll: Unroll | None = None
 
     def part(self, rows: slice) -> "Batch":
         """Returns the batch of a slice of the rows."""
         part = self._replace(solutions=self.solutions[rows], seeds=self.seeds[rows])
+        if self.unroll is not None:
+            part = part._replace(unroll=self.unroll.part(rows))
         if self.exploration is None:
             return part
         return part._replace(exploration=self.exploration.part(rows))

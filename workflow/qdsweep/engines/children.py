@@ -8,7 +8,6 @@ settings.
 import contextlib
 import os
 import pickle
-import queue
 import signal
 import socket
 import struct
@@ -47,13 +46,12 @@ class Children:
         self._lock = threading.Lock()
         self._is_closed = False
         self._launch()
-        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
         places = range(1, number + 1)
+        self._idle = list(places)
+        self._has_idle = threading.Condition()
         self._connections = {place: self._start(place) for place in places}
         self._pids: dict[int, int] = {}
         self._codes: dict[int, int] = {}  # exit codes, by the pid
-        for place in places:
-            self._idle.put(place)
 
     def _launch(self) -> None:
         """Starts the process that forks the workers."""
@@ -90,13 +88,20 @@ class Children:
         except WorkerLost as error:
             return f"{error} has died"
 
-    def ask(self, question: bytes) -> bytes:
-        """Passes a question of `pack` to the next idle worker, and returns the answer for `unpack`.
+    def ask(self, question: bytes, place: int | None = None) -> bytes:
+        """Passes a question of `pack` to an idle worker, and returns the answer for `unpack`.
+
+        Args:
+            question: The question.
+            place: The number of the worker, from 1, or None for the one that is idle next.
 
         Raises:
             WorkerLost: The process died.
         """
-        place = self._idle.get()
+        idle = self._idle
+        with self._has_idle:
+            self._has_idle.wait_for(lambda: place in idle if place else idle)
+            place = idle.pop(idle.index(place) if place else 0)
         try:
             connection = self._connections[place]
             if place not in self._pids:
@@ -116,7 +121,9 @@ class Children:
             self._replace(place)
             raise WorkerLost(f"{self._name} {place}{f' ({how})' * bool(how)}") from None
         finally:
-            self._idle.put(place)
+            with self._has_idle:
+                idle.append(place)
+                self._has_idle.notify_all()
 
     def _replace(self, place: int) -> None:
         """Starts a process in the place of one that has ended, or that now ends."""

@@ -9,10 +9,17 @@ from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qdsweep.domains.base import Domain, Evaluation, Floats, copied, evaluated, real_numbers
-from qdsweep.domains.experience import find_fault, read_record
+from qdsweep.domains.base import (
+    Domain,
+    Evaluation,
+    Floats,
+    concatenate,
+    copied,
+    evaluated,
+    real_numbers,
+)
+from qdsweep.domains.experience import find_fault, find_fault_of_unroll, read_record
 from qdsweep.engines.batch import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError, raised
 
@@ -175,7 +182,7 @@ def evaluate_safely(
             for i in range(count)
         ]
         return Outcome(
-            _concatenate([part.evaluation for part in parts]),
+            concatenate([part.evaluation for part in parts]),
             [failure for part in parts for failure in part.failures],
             time.perf_counter() - start,
         )
@@ -203,6 +210,8 @@ def evaluate_here(domain: Domain, batch: Batch) -> Evaluation:
     wanted: dict[str, Any] = {"experience": True} if batch.experience else {}
     if batch.exploration is not None:
         wanted["exploration"] = copied(batch.exploration) if own else batch.exploration
+    if batch.unroll is not None:
+        wanted["unroll"] = copied(batch.unroll) if own else batch.unroll
     more = () if context is None else (context,)
     result = evaluated(domain.evaluate(_given(batch, own=own), seeds, *more, **wanted))
     # Every part is float64. Otherwise the first part would decide the type of the batch.
@@ -258,6 +267,8 @@ def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None
             fault = find_fault(record, domain.actor)  # type: ignore[attr-defined]
             if fault:
                 return f"experience: {fault}"
+    if batch.unroll is not None and (fault := find_fault_of_unroll(result, batch.unroll)):
+        return f"experience: {fault}"
     for name, shape in domain.fields.items():
         if name not in result.fields:
             return f"the field {name} is missing"
@@ -280,26 +291,3 @@ def _scored(domain: Domain, batch: Batch, objective: float) -> Evaluation:
         None if batch.context is None else np.zeros((1, len(batch.context))),
         [None] if batch.experience else None,
     )
-
-
-def _concatenate(parts: list[Evaluation]) -> Evaluation:
-    jacobians = [part.jacobian for part in parts if part.jacobian is not None]
-    tallies = [part.tally for part in parts if part.tally is not None]
-    records = [record for part in parts for record in part.experience or ()]
-    return Evaluation(
-        np.concatenate([part.objective for part in parts]),
-        np.concatenate([part.measures for part in parts]),
-        {name: np.concatenate([p.fields[name] for p in parts]) for name in parts[0].fields},
-        np.concatenate(jacobians) if jacobians else None,
-        np.concatenate(tallies) if tallies else None,
-        records if parts[0].experience is not None else None,
-        _joined_steps(parts),
-    )
-
-
-def _joined_steps(parts: list[Evaluation]) -> NDArray[np.int64] | None:
-    """Returns the steps of all parts. A failed row has 0 steps if another row has any."""
-    if all(part.steps is None for part in parts):
-        return None
-    missing = np.zeros(1, dtype=np.int64)
-    return np.concatenate([missing if part.steps is None else part.steps for part in parts])

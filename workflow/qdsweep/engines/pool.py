@@ -10,6 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from itertools import groupby
 from typing import Protocol
 
 from qdsweep.domains.base import Domain
@@ -120,6 +121,57 @@ class Parts:
         return max(1, size + (self._given < larger))
 
 
+# A part, and the number of its own worker; None for a part of any worker.
+_Settled = tuple[slice, int | None]
+
+
+def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled], list[slice]]:
+    """Gives each row that continues an episode its own worker, which has its live environment.
+
+    Args:
+        batch: The whole batch.
+        rows: The rows to evaluate.
+        workers: Number of workers.
+
+    Returns:
+        The parts of such rows with the number of their worker, and the other rows.
+
+    Example:
+        Six rows of two workers, of which row 1 is evaluated already, and a whole episode:
+
+        >>> import numpy as np
+        >>> from qdsweep.domains.base import Token, Unroll
+        >>> from qdsweep.engines.batch import Batch
+        >>> unroll = Unroll(5, [*[Token()] * 6, None], 6)
+        >>> batch = Batch(np.zeros((7, 2)), np.zeros(7, np.uint32), unroll=unroll)
+        >>> parts, others = settle(batch, [slice(0, 1), slice(2, 7)], 2)
+        >>> [(part.start, part.stop, home) for part, home in parts]
+        [(0, 1, 0), (2, 3, 0), (3, 6, 1)]
+        >>> others
+        [slice(6, 7, None)]
+    """
+    if batch.unroll is None:
+        return [], rows
+    continued = [token is not None for token in batch.unroll.tokens]
+    count, workers = sum(continued), min(workers, sum(continued))
+    settled: list[_Settled] = []
+    others = []
+    for part in rows:
+        homes = [row * workers // count if continued[row] else None for row in _range(part)]
+        for home, group in groupby(_range(part), key=lambda row: homes[row - part.start]):
+            own = list(group)
+            span = slice(own[0], own[-1] + 1)
+            if home is None:
+                others.append(span)
+            else:
+                settled.append((span, home))
+    return settled, others
+
+
+def _range(rows: slice) -> range:
+    return range(rows.start, rows.stop)
+
+
 class Executor(Protocol):
     """Evaluates parts in workers that keep their domain alive (`qdsweep.engines.worker`).
 
@@ -138,10 +190,14 @@ class Executor(Protocol):
         """The current number of workers."""
         ...
 
-    def submit(self, part: Batch, first: int) -> "Future[Answer]":
-        """Submits a part that starts at the batch's row `first`.
+    def submit(self, part: Batch, first: int, home: int | None = None) -> "Future[Answer]":
+        """Submits a part. The future raises `WorkerLost` if the worker was lost.
 
-        The future raises `WorkerLost` if the worker was lost.
+        Args:
+            part: The part.
+            first: The batch's row at which it starts.
+            home: The number of the worker that should evaluate it, modulo the number of workers.
+                Equal numbers mean the same worker as long as no worker comes or is lost.
         """
         ...
 
@@ -168,6 +224,7 @@ class Pool:
         self._patience = PATIENCE if timeout is None else min(PATIENCE, timeout / 2)
         self._pause = _pause(timeout)
         self._parts = Parts()
+        self._settled: deque[_Settled] = deque()  # the parts that wait for their own worker
         self._most = 0
         self._lines = 0
         # How long the main process was busy otherwise during each of the last batches [s].
@@ -190,10 +247,12 @@ class Pool:
         self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
     ) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates with the workers; see `Engine.evaluate`."""
-        self._parts.begin(rows)
+        settled, others = settle(batch, rows, self.workers)
+        self._settled = deque(settled)
+        self._parts.begin(others)
         losses: dict[int, tuple[int, float]] = {}  # first row -> number of losses, time of the last
         shortages, resume = Counter[int](), 0.0
-        running: dict[Future[Answer], slice] = {}
+        running: dict[Future[Answer], _Settled] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         # The workers need enough parts for the time while the main process trains.
         more = int(max(self._away, default=0.0) / LONGEST_SECONDS)
@@ -201,7 +260,7 @@ class Pool:
         start = time.monotonic()
         meanwhile()
         self._away.append(time.monotonic() - start)
-        while self._parts or running:
+        while self._parts or self._settled or running:
             if time.monotonic() >= resume:
                 self._hand_out(batch, running, done, PER_WORKER)
             try:
@@ -209,36 +268,51 @@ class Pool:
             except queue.Empty:
                 self._look_for_workers(self._patience)
                 continue
-            part = running.pop(future)
+            part, home = running.pop(future)
             try:
                 answer = future.result()
             except WorkerLost as error:
-                self._parts.give_back(part)  # another worker evaluates it with the same seeds
+                self._give_back(part, home)  # another worker evaluates it with the same seeds
                 _note_loss(losses, part.start, str(error))
                 continue
             self._lonely_since = None
             self._log(answer)
             if isinstance(answer.result, Failure):
                 _note_failure(shortages, answer.result)
-                self._parts.give_back(part)
+                self._give_back(part, home)
                 resume = time.monotonic() + self._pause
                 continue
-            self._parts.learn(part, answer.result.seconds)
+            if home is None:  # the others take the time of their decisions, not of an episode
+                self._parts.learn(part, answer.result.seconds)
             yield part, answer.result
+
+    def _give_back(self, part: slice, home: int | None) -> None:
+        if home is None:
+            self._parts.give_back(part)
+        else:
+            self._settled.append((part, home))
 
     def _hand_out(
         self,
         batch: Batch,
-        running: "dict[Future[Answer], slice]",
+        running: "dict[Future[Answer], _Settled]",
         done: "queue.SimpleQueue[Future[Answer]]",
         ahead: int,
     ) -> None:
-        """Submits at most `ahead` parts per worker.
+        """Submits at most `ahead` parts per worker, after all parts that have their own worker.
 
         The last rows wait for a worker without a part, because they are divided better then. This
         does not apply to workers that need enough parts for a while.
         """
         workers = self._executor.workers
+
+        def submit(part: slice, home: int | None) -> None:
+            future = self._executor.submit(batch.part(part), part.start, home)
+            running[future] = part, home
+            future.add_done_callback(done.put)
+
+        while self._settled and workers:
+            submit(*self._settled.popleft())
         while self._parts and (
             len(running) < workers
             or (
@@ -246,10 +320,7 @@ class Pool:
                 and (ahead > PER_WORKER or self._parts.plenty(workers))
             )
         ):
-            part = self._parts.take(workers)
-            future = self._executor.submit(batch.part(part), part.start)
-            running[future] = part
-            future.add_done_callback(done.put)
+            submit(self._parts.take(workers), None)
 
     def _look_for_workers(self, patience: float) -> None:
         if self._executor.workers:

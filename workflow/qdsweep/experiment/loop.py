@@ -115,7 +115,9 @@ def ask(experiment: Experiment, state: State) -> bool:
         solutions = np.asarray(candidates.solutions)
         if experiment.algorithm.plugins:  # the user's code may use its arrays again
             solutions = _copy(solutions)
-            candidates = candidates._replace(exploration=copied(candidates.exploration))
+            candidates = candidates._replace(
+                exploration=copied(candidates.exploration), unroll=copied(candidates.unroll)
+            )
         if not (is_repeated(solutions) and solutions.dtype == np.float32):
             solutions = solutions.astype(np.float64, copy=False)
         seeds = evaluation_seeds(
@@ -126,8 +128,9 @@ def ask(experiment: Experiment, state: State) -> bool:
             len(solutions),
         )
         state.asked += len(solutions)
-        wanted = candidates.gradients, state.context, candidates.experience, candidates.exploration
-        state.pending = Pending.of(Batch(solutions, seeds, *wanted))
+        wanted = candidates.experience, candidates.exploration, candidates.unroll
+        batch = Batch(solutions, seeds, candidates.gradients, state.context, *wanted)
+        state.pending = Pending.of(batch)
     return True
 
 
@@ -180,9 +183,8 @@ def tell(experiment: Experiment, state: State, after_tell: Callable[[Evaluation]
             join = merge if experiment.domain.merges_moments else np.add
             for tally in evaluation.tally:  # in the order of the rows, whichever worker was first
                 state.context = join(state.context, tally)
-        candidates = Candidates(
-            batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
-        )
+        wanted = batch.experience, batch.exploration, batch.unroll
+        candidates = Candidates(batch.solutions, batch.gradients, batch.seeds, *wanted)
         told = copied(evaluation._replace(jacobian=None, experience=None))
         state.algorithm.tell(candidates, evaluation)  # the user's code may write into it
         steps = told.steps

@@ -263,10 +263,10 @@ class Dask:
         """The number of parts that can currently be evaluated at a time."""
         return sum(worker.slots for worker in list(self._workers.values()))
 
-    def submit(self, part: Batch, first: int) -> "Future[Answer]":
+    def submit(self, part: Batch, first: int, home: int | None = None) -> "Future[Answer]":
         """Submits a part; see `Executor.submit`."""
         future: Future[Answer] = Future()
-        self._loop.call_soon_threadsafe(self._ask, pack_part(part, first), future)
+        self._loop.call_soon_threadsafe(self._ask, pack_part(part, first), future, home)
         return future
 
     def problem(self) -> str | None:
@@ -277,14 +277,21 @@ class Dask:
             asyncio.run_coroutine_threadsafe(self._look(), self._loop)
         return self._cluster.problem()
 
-    def _ask(self, question: bytes, future: "Future[Answer]") -> None:
+    def _ask(self, question: bytes, future: "Future[Answer]", home: int | None) -> None:
         if not self._workers:
             future.set_exception(WorkerLost("the last one"))
             return
-        worker = min(self._workers.values(), key=lambda worker: worker.load)
+        worker, place = min(self._workers.values(), key=lambda worker: worker.load), None
+        if home is not None:
+            places = [
+                (each, place)
+                for each in self._workers.values()
+                for place in range(1, each.slots + 1)
+            ]
+            worker, place = places[home % len(places)]
         number = next(self._numbers)
         worker.calls[number] = future
-        self._loop.create_task(send(worker.comm, number, question))
+        self._loop.create_task(send(worker.comm, number, question, place))
 
     def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
         """Registers a new worker that Dask's scheduler reports."""

@@ -68,10 +68,10 @@ async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
     loop, threads = asyncio.get_running_loop(), ThreadPoolExecutor(slots)
     children = Children(pickle.loads(order), slots, dask_worker.address)
 
-    async def answer(number: int, question: bytes) -> None:
+    async def answer(number: int, question: bytes, place: int | None) -> None:
         async with _turns(slots):
             try:
-                content = await loop.run_in_executor(threads, children.ask, question)
+                content = await loop.run_in_executor(threads, children.ask, question, place)
             except WorkerLost as error:
                 content = pickle.dumps(error)
         await send(comm, number, content)
@@ -92,10 +92,10 @@ async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
             os._exit(1)
 
 
-async def send(comm: Comm, number: int, content: bytes) -> None:
-    """Sends a question, or the answer with the same number. The reader detects failures."""
+async def send(comm: Comm, number: int, content: bytes, *place: int | None) -> None:
+    """Sends a question for a process, or the answer with its number. The reader sees failures."""
     with contextlib.suppress(OSError):
-        await comm.write([number, content])
+        await comm.write([number, content, *place])
 
 
 def _turns(slots: int) -> asyncio.Semaphore:

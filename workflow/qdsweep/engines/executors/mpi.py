@@ -59,11 +59,13 @@ class Ranks:
         """The number of ranks that have answered and can work for the run."""
         return len(self._running)
 
-    def submit(self, part: Batch, first: int) -> "Future[Answer]":
+    def submit(self, part: Batch, first: int, home: int | None = None) -> "Future[Answer]":
         """Has a part evaluated; see `Executor.submit`."""
         future: Future[Answer] = Future()
         with self._lock:
             rank = min(self._running, key=lambda rank: len(self._running[rank]))
+            if home is not None:
+                rank = sorted(self._running)[home % len(self._running)]
             self._running[rank].append(future)
             self._send(rank, (part, first))
         return future

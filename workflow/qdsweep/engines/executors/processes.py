@@ -38,14 +38,19 @@ class Processes:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # one connection per process
         self._children = Children(order, workers, "worker")
         self._threads = ThreadPoolExecutor(workers)
+        # One for each process, so that no thread of the others waits for it.
+        self._own_threads = [ThreadPoolExecutor(1) for _ in range(workers)]
 
-    def submit(self, part: Batch, first: int) -> "Future[Answer]":
+    def submit(self, part: Batch, first: int, home: int | None = None) -> "Future[Answer]":
         """Submits a part; see `Executor.submit`."""
-        return self._threads.submit(self._evaluate, part, first)
+        if home is None:
+            return self._threads.submit(self._evaluate, part, first)
+        place = home % self.workers
+        return self._own_threads[place].submit(self._evaluate, part, first, place + 1)
 
-    def _evaluate(self, part: Batch, first: int) -> Answer:
+    def _evaluate(self, part: Batch, first: int, place: int | None = None) -> Answer:
         try:
-            return unpack(self._children.ask(pack_part(part, first)))
+            return unpack(self._children.ask(pack_part(part, first), place))
         except WorkerLost as error:
             log.warning("%s is lost, and replaced", error)
             raise
@@ -55,5 +60,6 @@ class Processes:
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, *self._own_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         self._children.close()

@@ -95,7 +95,7 @@ class Ray:
         self._order, self._cluster = order, cluster
         self._lock = threading.Lock()  # Ray answers in its own threads
         self._hired: set[_Worker] = set()  # includes those that still wait for a core
-        self._ready: set[_Worker] = set()
+        self._ready: list[_Worker] = []
         self._refusals: list[str] = []
         self._early_losses = 0
         self._ending = False
@@ -108,7 +108,7 @@ class Ray:
         """The current number of workers."""
         return 0 if self._cluster.problem() else len(self._ready)
 
-    def submit(self, part: Batch, first: int) -> "Future[Answer]":
+    def submit(self, part: Batch, first: int, home: int | None = None) -> "Future[Answer]":
         """Submits a part; see `Executor.submit`."""
         future: Future[Answer] = Future()
         with self._lock:
@@ -116,6 +116,8 @@ class Ray:
                 future.set_exception(WorkerLost("the last one"))
                 return future
             worker = min(self._ready, key=lambda worker: worker.load)
+            if home is not None:
+                worker = self._ready[home % len(self._ready)]
             worker.load += 1
         answer = worker.actor.answer.remote(pack_part(part, first)).future()
         answer.add_done_callback(partial(self._done, worker, future))
@@ -157,7 +159,7 @@ class Ray:
                 log.warning("worker %s rejected: %s", worker.name, problem)
                 self._hired.remove(worker)  # Ray ends it, as this was the last reference
                 return
-            self._ready.add(worker)
+            self._ready.append(worker)
             log.info("worker %s, %d now", worker.name, len(self._ready))
 
     def _done(self, worker: _Worker, future: "Future[Answer]", answer: "Future[bytes]") -> None:

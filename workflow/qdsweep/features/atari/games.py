@@ -18,6 +18,8 @@ from qdsweep.domains.base import (
     Floats,
     Record,
     Seeds,
+    Token,
+    Unroll,
 )
 from qdsweep.domains.episodes import (
     check_components,
@@ -28,6 +30,7 @@ from qdsweep.domains.episodes import (
 )
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
 from qdsweep.features.atari.domains import Atari, Convolutional
 from qdsweep.features.atari.screens import ConvolutionalPolicy, Emulator, Screens
 
@@ -40,6 +43,7 @@ class _Memory:
     """The console's memory as an observation; `Screens` has the same methods."""
 
     inputs = _BYTES
+    stack = 1
 
     def __init__(self, emulator: Emulator, frame_skip: int) -> None:
         self._ale, self._skip = emulator.ale, frame_skip
@@ -55,6 +59,10 @@ class _Memory:
         for _ in range(self._skip):
             reward += act(action)
         return reward
+
+    def skip(self, action: Action) -> None:
+        """Plays an action that is not followed by a `look`."""
+        self.act(action)
 
     def look(self, memory: NDArray[np.uint8]) -> Floats:
         """Returns the observation ``(128,)``, which the next call overwrites."""
@@ -110,12 +118,7 @@ class AtariGame:
         self._actions = make_actions(spaces.Discrete(len(self._buttons)), game.game)
         check_components(game.measures, game.game, _BYTES, len(self._buttons))
         self._own_measures = load_own_measures(game.measures)
-        self._eyes: Screens | _Memory
-        if on_screen:
-            rounds = game.pixels == "bytes"
-            self._eyes = Screens(self._emulator, game.frame_skip, rounds=rounds)
-        else:
-            self._eyes = _Memory(self._emulator, game.frame_skip)
+        self._eyes = self._look_at(self._emulator)
         self._precision = np.float32 if on_screen else np.float64
         self._policy: Policy | ConvolutionalPolicy
         if isinstance(game.policy, Convolutional):
@@ -127,6 +130,10 @@ class AtariGame:
             if not on_screen:
                 self.actor = self._policy.actor(self._actions)
         self._memory = np.empty((1, _BYTES), np.uint8)  # grows to the longest episode's
+        self._live: LiveEpisodes[tuple[Emulator, Screens | _Memory]] = LiveEpisodes(
+            self._play_again
+        )
+        self._free: list[tuple[Emulator, Screens | _Memory]] = []
         self.frame_skip = game.frame_skip
         self.solution_dim = self._policy.solution_dim
         self.measures = {measure.label: measure.range for measure in game.measures}
@@ -144,6 +151,7 @@ class AtariGame:
         *,
         experience: bool = False,
         exploration: Exploration | None = None,
+        unroll: Unroll | None = None,
     ) -> Evaluation:
         """Evaluates a batch.
 
@@ -153,10 +161,19 @@ class AtariGame:
                 several episodes has a child of it.
             experience: Whether to return the records of the episodes.
             exploration: How the policies explore; None for greedy ones.
+            unroll: The episodes that rows continue; None where all play whole ones.
 
         Returns:
             Objectives ``(n,)``, measures ``(n, m)`` and frames ``(n,)``.
         """
+        if unroll is not None:
+            assert exploration is not None
+
+            def go_on(row: int, token: Token) -> tuple[Record, int]:
+                choice = make_choice(self._actions, exploration, row, int(seeds[row]))
+                return self._unroll(solutions[row], int(seeds[row]), token, unroll, choice)
+
+            return evaluate_unrolls(self, solutions, seeds, exploration, unroll, go_on, self._live)
         count, episodes = len(solutions), self._game.episodes
         frames: list[int] = []
         records: list[Record] = []
@@ -236,3 +253,85 @@ class AtariGame:
             np.array(played.rewards, dtype=np.float32),
             ends,
         )
+
+    def _unroll(
+        self, solution: Floats, seed: int, token: Token, unroll: Unroll, choice: Choice
+    ) -> tuple[Record, int]:
+        """Plays the decisions of an unroll from a token on, and returns the number of frames."""
+        network = self._policy.network(solution.astype(self._precision, copy=False))
+        choose, buttons, fresh = choice.action, self._buttons, fresh_seeds(seed)
+        now, before, frames, start = self._memory[0], 0, 0, 0
+        seen: list[NDArray[Any]] = []
+        actions: list[int] = []
+        rewards: list[int] = []
+        ends: list[int] = []
+        episode = token.seed
+        emulator, eyes = self._live.take(token) if episode is not None else self._take()
+        if episode is not None:
+            frames -= emulator.ale.getEpisodeFrameNumber()
+            before = eyes.stack - 1
+            if isinstance(eyes, Screens):
+                seen.append(eyes.keep())
+        while len(actions) < unroll.decisions:
+            ale = emulator.ale
+            if episode is None:
+                episode, start = next(fresh), len(actions)
+                emulator.start(episode)
+                eyes.begin(keep=True)
+            ale.getRAM(now)
+            if not isinstance(eyes, Screens):
+                seen.append(_SCALED[now][np.newaxis])
+            action = choose(network(eyes.look(now)))
+            actions.append(action)
+            rewards.append(eyes.act(buttons[action]))
+            over = ale.game_over()
+            is_cut = over and not ale.game_over(with_truncation=False)
+            ends.append(CUT if is_cut else TERMINATED if over else GOES_ON)
+            if not over and len(actions) < unroll.decisions:
+                continue
+            frames += ale.getEpisodeFrameNumber()
+            if isinstance(eyes, Screens):
+                seen.append(np.stack(eyes.kept))
+            else:
+                ale.getRAM(now)
+                seen.append(_SCALED[now][np.newaxis])
+            episode = None if over else episode
+        going = Token()
+        if episode is None:
+            self._free.append((emulator, eyes))
+        else:
+            ends[-1] = CUT  # learners continue the return with the value of the last observation
+            played = np.array(actions[start:], self._actions.kind)
+            if not start and len(token.actions):
+                played = np.concatenate([token.actions, played])
+            going = Token(episode, played)
+            self._free += self._live.keep(going, (emulator, eyes), unroll.episodes)
+        vectors = self._actions.vectors(actions)
+        arrays = np.concatenate(seen), vectors, np.array(rewards), np.array(ends)
+        record = join_records([arrays], self.actor.kind)
+        return record._replace(before=before, token=going), frames
+
+    def _play_again(self, token: Token) -> tuple[Emulator, "Screens | _Memory"]:
+        """Returns an emulator in the state of a paused episode."""
+        assert token.seed is not None
+        emulator, eyes = self._take()
+        emulator.start(token.seed)
+        eyes.begin()
+        for left in range(len(token.actions), 0, -1):
+            act = eyes.skip if left > eyes.stack else eyes.act
+            act(self._buttons[token.actions[-left]])
+        return emulator, eyes
+
+    def _take(self) -> tuple[Emulator, "Screens | _Memory"]:
+        """Returns an emulator for an episode that may be paused."""
+        if self._free:
+            return self._free.pop()
+        emulator = Emulator(self._game)
+        return emulator, self._look_at(emulator)
+
+    def _look_at(self, emulator: Emulator) -> "Screens | _Memory":
+        """Returns the observations of an emulator."""
+        game = self._game
+        if game.observation == "screen":
+            return Screens(emulator, game.frame_skip, rounds=game.pixels == "bytes")
+        return _Memory(emulator, game.frame_skip)

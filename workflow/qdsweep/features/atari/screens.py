@@ -132,6 +132,7 @@ class Screens:
     """
 
     inputs = STACK * SIZE * SIZE
+    stack = STACK
 
     def __init__(self, emulator: Emulator, frame_skip: int, *, rounds: bool = False) -> None:
         self._emulator, self._ale, self._skip = emulator, emulator.ale, frame_skip
@@ -175,6 +176,18 @@ class Screens:
         self._stack[:-1] = self._stack[1:]
         self._shrink(self._frames[0])
         return reward
+
+    def skip(self, action: Action) -> None:
+        """Plays an action after whose screen at least `stack` others follow before a `look`."""
+        act = self._ale.act
+        for _ in range(self._skip):
+            act(action)
+
+    def keep(self) -> NDArray[np.uint8]:
+        """Keeps screens from the newest one on, and returns the ones before it as bytes."""
+        stack = np.rint(self._stack * _WHITE).astype(np.uint8).reshape(STACK, -1)
+        self._keeps, self.kept = True, [stack[-1]]
+        return stack[:-1]
 
     def look(self, memory: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Returns the observation ``(28224,)``, four screens from old to new; `act` changes it."""

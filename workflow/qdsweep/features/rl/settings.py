@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from qdsweep.config.family import Family, Units
 from qdsweep.config.model import NOW, FromZero
@@ -128,6 +128,17 @@ class ReinforcementLearning(Family):
         json_schema_extra=NOW,
     )
 
+    unroll: int | None = Field(
+        title="unrolls of ... decisions",
+        default=None,
+        ge=1,
+        description=(
+            "decisions of each of the `batch_size` exploring rows of an iteration, which continue "
+            "the episodes of the iteration before, as the environments of stable-baselines3 and "
+            "RLlib do; null: rows play whole episodes [decisions]"
+        ),
+    )
+
     clip_rewards: bool = Field(
         default=False,
         description=(
@@ -159,7 +170,7 @@ class ReinforcementLearning(Family):
     @property
     def sampled_steps(self) -> int:
         """Decisions of an iteration, at least; 1 for one batch."""
-        return 1
+        return self.unroll or 1
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -225,12 +236,19 @@ class OnPolicy(ActorCritic):
     @property
     def sampled_steps(self) -> int:
         """Decisions of an iteration, at least."""
-        return int(self.n_steps)  # type: ignore[attr-defined]
+        return self.unroll or int(self.n_steps)  # type: ignore[attr-defined]
 
     @property
     def buffers(self) -> dict[str, int]:
         """The transitions of an iteration."""
-        return {"n_steps": self.sampled_steps}
+        return {"unroll" if self.unroll else "n_steps": self.sampled_steps}
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yields the decisions of an iteration where `unroll` decides on them; see `Model`."""
+        yield from super().idle()
+        if self.unroll:
+            why = f"an iteration has unroll = {self.unroll} decisions of each row"
+            yield from self.set_keys(why, "n_steps")
 
 
 class PPO(OnPolicy):
@@ -367,7 +385,7 @@ class ValueBased(ReinforcementLearning):
     @property
     def sampled_steps(self) -> int:
         """Decisions of an iteration, at least."""
-        return self.train_freq
+        return self.unroll or self.train_freq
 
     @property
     def buffers(self) -> dict[str, int]:
@@ -503,6 +521,15 @@ class IMPALA(ActorCritic):
     )
     use_rms_prop: UseRMSProp = True
     rms_prop_eps: RMSPropEps = 1e-5
+
+    @model_validator(mode="after")
+    def _check_unroll(self) -> "IMPALA":
+        if self.unroll and self.unroll % self.n_steps:
+            raise ValueError(
+                f"unroll = {self.unroll} is not a multiple of n_steps = {self.n_steps}, the length "
+                "of IMPALA's unrolls: give a multiple of it"
+            )
+        return self
 
 
 FAMILIES = (PPO, A2C, DQN, ApexDQN, IMPALA)

@@ -43,23 +43,45 @@ class Frames:
         self._image = image
         # The oldest transition also needs the frames before it.
         self.frames = np.zeros((capacity + image[0] - 1, image[1] * image[2]), np.uint8)
-        # Frames of a transition's stack before its newest one, in its own episode.
+        # Frames of a transition's stack before its newest one, in its own episode and record.
         self.earlier = np.zeros(capacity, np.int64)
         self.after: dict[int, NDArray[np.uint8]] = {}  # slot of an end -> the frame after it
+        # Slot of one of the first transitions of a continued episode -> the oldest frames of its
+        # stack, which belong to an earlier record.
+        self.lead: dict[int, NDArray[np.uint8]] = {}
         self.added = 0  # transitions so far; number i has frame i
         self._last = -1  # the slot of the latest one
 
-    def add(self, seen: Stacks, following: Stacks, over: NDArray[np.bool_], slots: Slots) -> None:
-        """Adds the transitions of a record, of which the last ones get the slots."""
+    def add(
+        self,
+        seen: Stacks,
+        following: Stacks,
+        over: NDArray[np.bool_],
+        slots: Slots,
+        before: int = 0,
+    ) -> None:
+        """Adds the transitions of a record, of which the last ones get the slots.
+
+        Args:
+            seen: The observations before them.
+            following: The observations after them.
+            over: ``(t,)`` whether a transition is the last of its episode.
+            slots: ``(n,)`` the slots of the last n.
+            before: See `Record.before`.
+        """
         size, count, kept = len(self.frames), len(over), len(slots)
         first = max(count - size, 0)
         numbers = self.added + np.arange(first, count)
         self.frames[numbers % size] = seen.frames[seen.rows[first:, -1]]
-        self.earlier[slots] = (seen.rows[:, -1] - seen.rows[:, 0])[-kept:]
+        oldest = seen.rows[-kept:, 0]
+        self.earlier[slots] = seen.rows[-kept:, -1] - np.maximum(oldest, before)
         for slot, row, is_over in zip(slots, following.rows[-kept:, -1], over[-kept:], strict=True):
             self.after.pop(int(slot), None)
+            self.lead.pop(int(slot), None)
             if is_over:
                 self.after[int(slot)] = following.frames[row].copy()
+        for index in np.flatnonzero(oldest < before):
+            self.lead[int(slots[index])] = seen.frames[oldest[index] : before].copy()
         self.added, self._last = self.added + count, int(slots[-1])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,8 +107,10 @@ class Frames:
         numbers = self.added - 1 - (self._last - slots) % len(self.earlier) + ahead
         back = np.minimum(np.arange(most, -1, -1), (self.earlier[slots] + ahead)[:, np.newaxis])
         stacks = self.frames[(numbers[:, np.newaxis] - back) % size]
-        for row in range(len(slots)) if ahead else ():
-            if (frame := self.after.get(int(slots[row]))) is not None:
+        for row, slot in enumerate(slots.tolist()):
+            if (lead := self.lead.get(slot)) is not None:
+                stacks[row, : len(lead) - ahead] = lead[ahead:]
+            if ahead and (frame := self.after.get(slot)) is not None:
                 stacks[row, most] = frame
         return stacks.reshape(-1, *self._image)
 
@@ -167,10 +191,10 @@ class NStepReplay:
         buffer, capacity = self.buffer, self.buffer.buffer_size
         steps = join([record], discrete=True, image=self._image)
         observations, following = steps.observations, steps.following
-        actions, rewards, over, cut = (values[-capacity:] for values in steps[2:])
+        actions, rewards, over, cut = (values[-capacity:] for values in steps[2:6])
         slots = (buffer.pos + np.arange(len(rewards))) % capacity
         if self.frames:
-            self.frames.add(observations, following, steps.over, slots)
+            self.frames.add(observations, following, steps.over, slots, record.before)
         else:
             buffer.observations[slots, 0] = observations[-capacity:]
             buffer.next_observations[slots, 0] = following[-capacity:]

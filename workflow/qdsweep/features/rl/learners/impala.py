@@ -101,9 +101,12 @@ class IMPALALearner(OnPolicyLearner):
             with self._as_of(self._policies[0]), torch.no_grad():
                 blocks = [self._evaluate(block)[1] for block in steps.blocks()]
             played = torch.cat(blocks).numpy()
-            last = ends_of_unrolls(steps.over, self._settings.n_steps)
+            ends = steps.position % self._settings.n_steps == self._settings.n_steps - 1
+            last = ends | steps.over
+            # Rows that continue episodes have unrolls of equal length, as in the original.
+            unrolls = ends if self._settings.unroll else last
             with self._training():
-                for rows in shuffled_unrolls(last, self._settings.minibatch):
+                for rows in shuffled_unrolls(unrolls, self._settings.minibatch):
                     self._improve(steps.at(rows), last[rows], played[rows])
         self._policies.append(arrays(self.model.policy.state_dict()))
 
@@ -112,7 +115,7 @@ class IMPALALearner(OnPolicyLearner):
 
         Args:
             steps: The t steps of whole unrolls.
-            last: ``(t,)`` whether a step is the last of its unroll.
+            last: ``(t,)`` whether a step is the last of its unroll or its episode.
             played: ``(t,)`` logarithm of the probability of each action under the policy that
                 played.
         """
@@ -158,19 +161,6 @@ class IMPALA(Lagged):
     """
 
     learner_type = IMPALALearner
-
-
-def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
-    """Returns whether each step is the last of an unroll: every n-th, and the last of an episode.
-
-    Args:
-        over: ``(t,)`` whether a step is the last of its episode.
-        n_steps: The largest number of steps in an unroll.
-    """
-    index = np.arange(len(over))
-    first = np.append(0, 1 + np.flatnonzero(over)[:-1])  # of each episode
-    position = index - first[np.cumsum(over) - over]
-    return over | (position % n_steps == n_steps - 1)
 
 
 def shuffled_unrolls(last: NDArray[np.bool_], count: int) -> Iterator[RowNumbers]:

@@ -1,5 +1,6 @@
 """The base classes of reinforcement learning: one policy explores, learns and is evaluated."""
 
+from collections import deque
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -8,8 +9,23 @@ import numpy as np
 from qdsweep.algorithms.base import Candidates, require_actor, spawn_seeds
 from qdsweep.algorithms.ribs.archive_algorithm import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
+from qdsweep.domains.base import (
+    GOES_ON,
+    Actor,
+    Domain,
+    Evaluation,
+    Exploration,
+    Floats,
+    Record,
+    Token,
+    Unroll,
+)
+from qdsweep.domains.experience import takes
+from qdsweep.errors import BadInput
 from qdsweep.host.process import trim_memory
+
+# Exploring episodes whose mean return is reported, as stable-baselines3 and RLlib do.
+_EPISODES = 100
 
 
 class Learner(Protocol):
@@ -51,9 +67,10 @@ class RLAlgorithm(ArchiveAlgorithm):
     """Plays a learner's policy in exploring rows, which train it, and in greedy rows.
 
     An iteration has as many batches of `batch_size` exploring rows as are needed to sample the
-    settings' `sampled_steps`. In every `evaluate_every`-th iteration, the first batch ends with
-    greedy rows, which evaluate the policy with their own evaluation seeds. Only these are inserted
-    in the archive.
+    settings' `sampled_steps`. With the setting `unroll`, it has one batch, whose exploring rows
+    continue the episodes of the last one. In every `evaluate_every`-th iteration, the first batch
+    ends with greedy rows, which evaluate the policy with their own evaluation seeds. Only these are
+    inserted in the archive.
 
     Args:
         experiment: The experiment.
@@ -68,6 +85,8 @@ class RLAlgorithm(ArchiveAlgorithm):
         learner: The learner.
         batch_size: Exploring rows of a batch.
         episodes: Records of exploring rows that the learner has not seen.
+        tokens: The episode that each exploring row continues, see `Unroll`.
+        returns: Returns of the latest exploring episodes.
         sampled: Decisions of exploring rows in this iteration.
         is_over: Whether the iteration needs no more batches.
     """
@@ -79,12 +98,27 @@ class RLAlgorithm(ArchiveAlgorithm):
         archive_seed, learner_seed = spawn_seeds(experiment, 2)
         super().__init__(experiment, domain, shared, archive_seed)
         actor = require_actor(experiment, domain)
+        if self.settings.unroll and not takes(domain, "unroll"):
+            raise BadInput(
+                f"algorithm.unroll = {self.settings.unroll}: the domain {experiment.domain.name} "
+                "plays only whole episodes, as its `evaluate` takes no `unroll`. Leave it out, or "
+                "see qdsweep.domains.base.Unroll"
+            )
         self.learner = self.learner_type(actor, self.settings, learner_seed)
         self.episodes: list[Record] = []
         self.sampled = 0
         self._iteration = self._batch = 0
         self.is_over = False
         self._return: float | None = None
+        self.__setstate__({})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores the state. One of an earlier release has no unrolls and no returns."""
+        rows = state.get("batch_size") or self.batch_size
+        self.tokens = [Token()] * rows
+        self.returns: deque[float] = deque(maxlen=_EPISODES)
+        self._so_far = [0.0] * rows  # the return of each paused episode
+        vars(self).update(state)
 
     def ask(self) -> Candidates | None:
         """Returns the current policy, once per row."""
@@ -99,7 +133,11 @@ class RLAlgorithm(ArchiveAlgorithm):
         self._batch += 1
         policy = self.learner.policy
         solutions = np.broadcast_to(policy, (self.batch_size + greedy, len(policy)))
-        return Candidates(solutions, experience=True, exploration=exploration)
+        unroll = None
+        if self.settings.unroll:
+            tokens = [*self.tokens, *[None] * greedy]
+            unroll = Unroll(self.settings.unroll, tokens, self.batch_size)
+        return Candidates(solutions, experience=True, exploration=exploration, unroll=unroll)
 
     @property
     def _is_judged(self) -> bool:
@@ -114,13 +152,40 @@ class RLAlgorithm(ArchiveAlgorithm):
             self.insert(candidates, evaluation, greedy)
             self._return = float(objective.mean())
         played = (evaluation.experience or [])[: self.batch_size]
-        records = [record for record in played if record is not None]
+        for row, record in enumerate(played):
+            self._note(row, record)
+        # A token is long, and the learner only needs to know that there is one.
+        records = [
+            record._replace(token=record.token and Token())
+            for record in played
+            if record is not None
+        ]
         if self.settings.clip_rewards:
             records = [record._replace(rewards=np.sign(record.rewards)) for record in records]
         self.episodes += records
         self.sampled += sum(len(record.rewards) for record in records)
         # Without this, an iteration without any record might never end.
         self.is_over = self.sampled >= self.settings.sampled_steps or not records
+
+    def _note(self, row: int, record: Record | None) -> None:
+        """Keeps the returns of a row's ended episodes, and the one that its next unroll continues.
+
+        A row whose evaluation has failed starts another episode.
+        """
+        self.tokens[row], going_on = Token(), 0.0
+        if record is not None:
+            ends = 1 + np.flatnonzero(record.ends != GOES_ON)
+            returns = [
+                float(rewards.sum(dtype=np.float64))
+                for rewards in np.split(record.rewards, ends[:-1])
+            ]
+            returns[0] += self._so_far[row]
+            if record.token is not None:
+                self.tokens[row] = record.token
+                if record.token.seed is not None:
+                    going_on = returns.pop()
+            self.returns.extend(returns)
+        self._so_far[row] = going_on
 
     def learn(self) -> None:
         """Passes the new episodes to the learner."""
@@ -129,14 +194,19 @@ class RLAlgorithm(ArchiveAlgorithm):
         trim_memory()
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the archive's metrics and `return`, the mean of the latest greedy objectives."""
-        return {**super().metrics(), "return": self._return}
+        """Returns the archive's metrics, and the mean returns of greedy and exploring episodes."""
+        exploring = float(np.mean(self.returns)) if self.returns else None
+        return {**super().metrics(), "return": self._return, "exploring_return": exploring}
 
     def change(self, key: str, value: Any) -> None:
         """Changes a setting of the algorithm and of its learner."""
         super().change(key, value)
         if key != "batch_size":
             self.learner.change(self.settings)
+            return
+        more = self.batch_size - len(self.tokens)
+        self.tokens = [*self.tokens, *[Token()] * more][: self.batch_size]
+        self._so_far = [*self._so_far, *[0.0] * more][: self.batch_size]
 
 
 class Lagged(RLAlgorithm):

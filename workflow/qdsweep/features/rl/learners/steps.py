@@ -41,7 +41,9 @@ class Steps(NamedTuple):
         actions: ``(t,)`` int64 for discrete actions, otherwise ``(t, a)`` float32.
         rewards: ``(t,)`` float32.
         over: ``(t,)`` bool, whether it is the last step of its episode.
-        cut: ``(t,)`` bool, whether the time limit truncated the episode there.
+        cut: ``(t,)`` bool, whether the time limit truncated the episode there, or it was paused.
+        position: ``(t,)`` int64, the number of the step, from 0, in its row of an unroll or in its
+            whole episode.
     """
 
     observations: Any
@@ -50,6 +52,7 @@ class Steps(NamedTuple):
     rewards: NDArray[np.float32]
     over: NDArray[np.bool_]
     cut: NDArray[np.bool_]
+    position: NDArray[np.int64]
 
     def at(self, rows: NDArray[np.int64]) -> "Steps":
         """Returns a selection of the steps."""
@@ -79,15 +82,24 @@ def join(
         image: The form of an observation of screens, see `Actor.image`; else None.
     """
     kind = np.uint8 if image else np.float32
-    observations, actions, rewards, ends = join_records(episodes, kind)
+    observations, actions, rewards, ends = join_records(episodes, kind)[:4]
     over = ends != GOES_ON
+    index, number = np.arange(len(ends)), np.cumsum(over) - over  # of the step, of its episode
+    starts = np.append(0, 1 + np.flatnonzero(over)[:-1])  # of each episode
+    lengths = np.array([len(record.rewards) for record in episodes])
+    rows = np.repeat(np.arange(len(episodes)), lengths)
+    row_starts = np.cumsum(lengths) - lengths
+    leads = np.array([record.before for record in episodes])
+    is_unroll = np.array([record.token is not None for record in episodes])
+    position = index - np.where(is_unroll[rows], row_starts[rows], starts[number])
     # For each ended episode, a record has one more observation than steps.
-    before = np.arange(len(ends)) + np.cumsum(over) - over
+    before = index + number + np.cumsum(leads)[rows]
     seen: Any
     following: Any
     if image:
-        start = before[np.append(0, 1 + np.flatnonzero(over)[:-1])]  # of each episode
-        first = start[np.cumsum(over) - over][:, np.newaxis]
+        start = before[starts]
+        start[number[row_starts]] -= leads  # a continued episode has frames before its steps here
+        first = start[number][:, np.newaxis]
         latest = before[:, np.newaxis] + np.arange(1 - image[0], 1)
         seen = Stacks(observations, np.maximum(latest, first), image)
         following = Stacks(observations, np.maximum(latest + 1, first), image)
@@ -100,4 +112,5 @@ def join(
         rewards,
         over,
         ends == CUT,
+        position,
     )
