@@ -339,7 +339,7 @@ def experiment(job: Job, decisions: int | None = None) -> Any:
             "type": "gymnasium",
             "env": task.env,
             "policy": {"type": "mlp", "hidden": [*task.hidden], "activation": task.activation},
-            "objective_range": [0, 1],
+            "objective_range": [-10_000, 10_000],
             "measures": [{**measure, "component": component} for component in (0, 1)],
         }
         if normalizes:
