@@ -378,8 +378,9 @@ def make_games(game: str, count: int, max_frames: int, seed: int) -> Any:
                 autoreset_mode="SameStep",
                 noop_max=0,
                 use_fire_reset=False,
+                reward_clipping=False,
             )
-            self.returns = np.zeros(count)
+            self.returns, self.lengths = np.zeros(count), np.zeros(count, np.int64)
             super().__init__(
                 count, spaces.Box(0, 255, (4, 84, 84), np.uint8), self.games.single_action_space
             )
@@ -393,14 +394,18 @@ def make_games(game: str, count: int, max_frames: int, seed: int) -> Any:
         def step_wait(self) -> Any:
             seen, rewards, ended, cut, about = self.games.recv()
             self.returns += rewards
+            self.lengths += 1
             infos: list[Row] = [{} for _ in range(count)]
             for number in np.flatnonzero(ended | cut):
                 infos[number] = {
                     "terminal_observation": about["final_obs"][number],
                     "TimeLimit.truncated": bool(cut[number] and not ended[number]),
-                    "episode": {"r": float(self.returns[number])},
+                    "episode": {
+                        "r": float(self.returns[number]),
+                        "l": int(self.lengths[number]),
+                    },
                 }
-                self.returns[number] = 0
+                self.returns[number] = self.lengths[number] = 0
             return seen, np.sign(rewards), ended | cut, infos
 
         def close(self) -> None:

@@ -93,3 +93,18 @@ def test_both_record_the_episodes_that_they_play(who, tmp_path):
     known = [line for line in episodes if line[0] <= 800]
     assert 0 < 800 - sum(line[1] for line in known) < 8 * 100
     assert all(line[0] % 8 == 0 for line in episodes)
+
+
+def test_games_of_stable_baselines3_have_the_returns_of_the_game_and_learn_from_signs():
+    games = curves.make_games("space_invaders", 2, 18_000, 1)
+    games.reset()
+    rng, total, found = np.random.default_rng(1), np.zeros(2), []
+    while not found:
+        _, rewards, over, infos = games.step(rng.integers(6, size=2))
+        total += rewards
+        found = [(total[row], infos[row]["episode"]["r"]) for row in np.flatnonzero(over)]
+    games.close()
+    (signs, returned), *_ = found
+    assert signs < 30  # hits
+    assert returned >= 5 * signs > 0  # the least points of an invader
+    assert returned % 5 == 0
