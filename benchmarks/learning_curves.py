@@ -8,7 +8,8 @@ area is that of return + 500. Where there is no worst return, the last tenth is 
 is that of the means over seeds, with a 90 % bootstrap interval over the seeds of both.
 
 Each curve is computed by its own process with one thread, one after another. Finished ones are
-added to docs/learning_curves.csv, and the same command computes those that are missing there. Ours
+added to docs/learning_curves.csv, and the same command computes those that are missing there. At
+the end it draws docs/learning_curves.png, and writes the table of docs/rl.md. Our runs
 resume in RESULTS, and so do stable-baselines3's of games, with new games. Others start again.
 """
 
@@ -29,10 +30,11 @@ apply_torch_baseline()  # one thread and the same kernels for both
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from qdsweep.files import write_csv, write_json  # noqa: E402
+from qdsweep.files import write_csv, write_json, write_text  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 STEM = ROOT / "docs/learning_curves"
+PAGE, START = ROOT / "docs/rl.md", "<!-- benchmarks/learning_curves.py writes this table -->\n\n"
 PLUGINS = ROOT / "config/plugins"
 WINDOWS = 20
 SIDES = {"qdsweep": "ours", "stable-baselines3": "theirs"}
@@ -651,6 +653,12 @@ def as_markdown(rows: list[Row]) -> list[str]:
     return lines
 
 
+def with_table(page: str, lines: list[str]) -> str:
+    """Returns the page with these lines in place of its table."""
+    before, start, after = page.partition(START)
+    return "\n".join([before + start + "\n".join(lines), "", after.partition("\n\n")[2]])
+
+
 def draw(table: pd.DataFrame) -> None:
     """Draws the mean curves of both, and the range of the seeds."""
     import matplotlib.pyplot as plt
@@ -726,9 +734,11 @@ def main() -> None:
         subprocess.run([*words, "--one", *map(str, job)], check=True)
         print(*job, f"{time.perf_counter() - start:.0f} s", flush=True)
     table = read_table(arguments.table)
-    print("\n".join(["", *as_markdown(compared(table))]))
+    lines = as_markdown(compared(table))
+    print("\n".join(["", *lines]))
     if arguments.table == STEM.with_suffix(".csv"):
         draw(table)
+        write_text(PAGE, with_table(PAGE.read_text(), lines))
 
 
 if __name__ == "__main__":

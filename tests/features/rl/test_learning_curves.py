@@ -108,3 +108,10 @@ def test_games_of_stable_baselines3_have_the_returns_of_the_game_and_learn_from_
     assert signs < 30  # hits
     assert returned >= 5 * signs > 0  # the least points of an invader
     assert returned % 5 == 0
+
+
+def test_the_page_has_the_table_of_the_rows():
+    table = curves.read_table(curves.STEM.with_suffix(".csv"))
+    page = curves.PAGE.read_text()
+    assert page == curves.with_table(page, curves.as_markdown(curves.compared(table)))
+    assert not table.duplicated(["task", "algorithm", "who", "seed", "decisions"]).any()
