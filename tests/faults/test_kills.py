@@ -62,7 +62,14 @@ LEARNERS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es")},
     # With torch: only greedy rows are inserted, and the learner trains on few steps.
     "apex_dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
-    "impala": {"evaluate_every": 1, "lag": 2},
+    "impala": {
+        "evaluate_every": 1,
+        "lag": 2,
+        "unroll": 10,
+        "n_steps": 5,
+        "normalize_observations": True,
+        "normalize_rewards": True,
+    },
     "dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
 }
 LEARNED = {

@@ -1,10 +1,13 @@
 """Plays learning algorithms batch by batch, and learners of reinforcement learning directly."""
 
+import hashlib
 import pickle
+from collections import deque
 
 import numpy as np
 import pytest
 from composing import with_algorithm
+from pydantic import BaseModel
 from small_runs import StopsAfter, digest_of, fresh, payload_of
 
 from qdsweep.algorithms import make_algorithm
@@ -58,9 +61,28 @@ def episode(steps, seed=0, end=TERMINATED):
     )
 
 
+def content(value):
+    """Returns the state of an object as texts, numbers and bytes, which can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return [(key, content(item)) for key, item in value.items()]
+    if isinstance(value, list | tuple | deque):
+        return [content(item) for item in value]
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if type(value).__module__.startswith("qdsweep.features"):
+        own = type(value).__getstate__ is not object.__getstate__
+        return content(value.__getstate__() if own else vars(value))
+    return repr(value)
+
+
 def outcome(state):
     """The results of all random numbers, episodes and updates of a run."""
-    return digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps
+    algorithm = state.algorithm
+    parts = [algorithm.learner, algorithm.tokens, algorithm.returns, algorithm.metrics()]
+    learned = hashlib.sha256(repr(content(parts)).encode()).hexdigest()
+    return digest_of(state), learned, state.steps, state.failures
 
 
 def resumed_equals_straight(exp, stops, workers, folder):
@@ -70,6 +92,7 @@ def resumed_equals_straight(exp, stops, workers, folder):
         The state of the straight run.
     """
     straight, engine = fresh(exp, folder)
+    scored = engine.objective_on_failure = exp.on_failure and exp.on_failure.objective
     run_loop(exp, straight, engine, Stop(), lambda *_: None)
     expected = outcome(straight)
     cluster = Cluster(engine="processes", workers_per_node=workers)
@@ -78,7 +101,8 @@ def resumed_equals_straight(exp, stops, workers, folder):
         for rows in stops:
             (state, _), stop = fresh(exp, folder), Stop()
             with pytest.raises(Interrupted):
-                run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
+                stopping = StopsAfter(engine.domain, stop, rows, scored=scored)
+                run_loop(exp, state, stopping, stop, lambda *_: None)
             np.random.seed()  # another process
             state = pickle.loads(payload_of(state))
             pool.wait()

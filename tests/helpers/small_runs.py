@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import numpy as np
 from support import TINY
 
 from qdsweep.algorithms import make_algorithm
@@ -23,7 +24,9 @@ def experiment(**changes: object) -> Experiment:
 
 def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
     domain = make_domain(exp.domain)
-    return State(make_algorithm(exp, domain, folder), steps=0), Serial(domain)
+    context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
+    algorithm = make_algorithm(exp, domain, folder)
+    return State(algorithm, steps=0, context=context), Serial(domain)
 
 
 def payload_of(state: State) -> bytes:

@@ -13,7 +13,7 @@ TASK = {
     "batch_size": 7,
     "iterations": 3,
 }
-SWEEP = "::: algorithm ppo dqn"
+SWEEP = "::: algorithm ppo_unroll dqn"
 SCREENS = {
     "domain": {**BREAKOUT, "max_frames": 200},
     "archive": {"dims": [2, 2]},
@@ -21,7 +21,7 @@ SCREENS = {
     "batch_size": 7,
     "iterations": 2,
 }
-SCREENS_SWEEP = "::: algorithm ppo_atari impala_atari ::: evaluate_every 1"
+SCREENS_SWEEP = "::: algorithm ppo_atari_unroll impala_atari ::: evaluate_every 1"
 NEEDS = {"nodes": 2, "workers_per_node": 2, "mem_mb_main": 1500, "mem_mb_per_worker": 300}
 
 

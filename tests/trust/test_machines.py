@@ -19,7 +19,7 @@ LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 RUNS = ["cartpole cma_mae 8"]
 RUNS += ["lunar_lander map_elites_line 3", "lp_sphere cma_me 30", "lp_rastrigin sep_cma_es 30",
          "pendulum cma_mega_es 4", "arm cma_mega 20"] if LONG else []  # fmt: skip
-LEARNERS = ["qd_hopper td3 4", "rl_cartpole ppo 4", "rl_cartpole dqn 4",
+LEARNERS = ["qd_hopper td3 4", "rl_cartpole ppo_unroll 4", "rl_cartpole dqn 4",
             "lp_sphere dms 30"] if LONG else []  # fmt: skip
 MAIN = "import sys; from qdsweep.cli import main; sys.exit(main())"
 # The CPU's features, as the dynamic linker has read them before any library can change them.

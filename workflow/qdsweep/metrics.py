@@ -7,7 +7,7 @@ experiment) are added in each sweep.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -79,6 +79,8 @@ class Metric:
         instead: The metric that replaces it for such an archive. It is this metric times a
             constant of the archive, so both rank equally.
         function: The user's `module:function` that measures it; empty for built-in metrics.
+        about: What it is, after its label and a colon, where the label does not say it.
+        course: The metric whose curve is drawn in its place, where that was recorded.
     """
 
     name: str
@@ -98,6 +100,8 @@ class Metric:
     needs_cells: bool = False
     instead: str = ""
     function: str = ""
+    about: str = ""
+    course: str = ""
 
     @property
     def column(self) -> str:
@@ -149,6 +153,10 @@ class Metric:
         metric = self if self.curve else RANK
         return metric if has_cells else metric.always
 
+    def course_in(self, recorded: Container[str]) -> "Metric":
+        """Returns the metric whose curve is drawn, where these names are recorded."""
+        return BY_NAME[self.course] if self.course and self.course in recorded else self
+
 
 # In the order of summary.csv. A new metric comes after the last recorded one.
 METRICS = (
@@ -168,8 +176,15 @@ METRICS = (
     Metric("restarts", whole=True),
     Metric("steps", "Environment steps", whole=True, cost=True),
     Metric(
-        "return", "Return", ranks=True, main=True, curve=True, from_zero=False, stairs=True,
+        "return", "Greedy return", ranks=True, main=True, curve=True, from_zero=False, stairs=True,
+        optional=True, course="exploring_return",
+        about="mean over the latest greedy episodes of the learner's policy, on seeds of their own",
+    ),
+    Metric(
+        "exploring_return", "Exploring return", ranks=True, main=True, curve=True, from_zero=False,
         optional=True,
+        about="mean over the last 100 training episodes, of the policy as it explores, not of the"
+        " final one on fresh seeds",
     ),
     Metric("qd_auc", "Mean QD score", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
@@ -214,6 +229,10 @@ RECORDED = tuple(metric for metric in METRICS if metric.recorded)
 RANK = BY_NAME[NORM_QD_SCORE]
 # The return of a learner's current policy in greedy episodes. `obj_max` is that of the whole run.
 RETURN = BY_NAME["return"]
+# The return of its policy as it explores. Runs of earlier releases have none.
+EXPLORING_RETURN = BY_NAME["exploring_return"]
+# Both, the one whose curve comes first.
+RETURNS = (EXPLORING_RETURN, RETURN)
 
 
 # The columns of summary.csv between those that name a run and the user's metrics.
@@ -237,6 +256,11 @@ RESULTS = (
 def curves_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """Returns the metrics whose learning curves are drawn."""
     return tuple(metric for metric in metrics if metric.curve)
+
+
+def meanings(metrics: Iterable[Metric]) -> str:
+    """Returns a sentence on each of some metrics whose label does not say what it is."""
+    return "".join(f" {each.label}: {each.about}." for each in dict.fromkeys(metrics) if each.about)
 
 
 def drawn_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:

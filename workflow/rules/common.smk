@@ -170,6 +170,12 @@ def workers(wildcards=None):
     return START.clusters[cluster_name()].workers_per_node
 
 
+@called_once
+def cores(wildcards=None):
+    """Cores of a run on one node."""
+    return START.clusters[cluster_name()].cores
+
+
 # The environment of every rule, only if it is used. Snakemake keeps a copy of it in its record
 # of each file that a run writes, 1.4 MB per run, and reads all of them at each start.
 CONDA = (

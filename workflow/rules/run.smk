@@ -16,7 +16,7 @@ rule qd_run:
     priority: 1
     conda:
         CONDA
-    threads: workers
+    threads: cores
     resources:
         **RUN_RESOURCES,
         mem_mb=memory_of,

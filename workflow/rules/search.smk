@@ -20,7 +20,7 @@ if SETTINGS.staged_search is not None:
         priority: 1
         conda:
             CONDA
-        threads: workers
+        threads: cores
         resources:
             **RUN_RESOURCES,
             mem_mb=memory_of,

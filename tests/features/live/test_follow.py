@@ -8,6 +8,7 @@ import pytest
 from searching import grid, halving, write_search
 
 from qdsweep.features.live.follow import MAX_POINTS, Follow, LiveCurve, curve_plot, sparkline
+from qdsweep.metrics import EXPLORING_RETURN, RETURNS
 from qdsweep.records.metrics_file import COLUMNS
 
 
@@ -59,6 +60,22 @@ def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
     curve.refresh()
     assert curve.points[-1] == (5_000, 500**0.5)
     path.unlink()
+    curve.refresh()
+    assert curve.points == []
+
+
+@pytest.mark.parametrize("metric", RETURNS, ids=lambda metric: metric.name)
+def test_the_curve_of_a_return_is_the_exploring_one_where_the_run_has_it(metric, tmp_path):
+    path, values = tmp_path / "metrics.csv", {"return": 5.0, "exploring_return": 7.0}
+    header = ["iteration", "evaluations", *values]
+    for known, drawn in ((header, EXPLORING_RETURN), (header[:-1], metric)):
+        row = ",".join(str(values.get(name, 1)) for name in known)
+        path.write_text(f"{','.join(known)}\n{row}\n")
+        curve = LiveCurve(path, metric)
+        curve.refresh()
+        assert curve.metric is drawn
+        assert curve.points == [(1, values[drawn.name])] * (drawn.name in known)
+    path.write_bytes(b"\xff\n1\n")  # damaged
     curve.refresh()
     assert curve.points == []
 

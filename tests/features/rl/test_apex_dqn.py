@@ -10,6 +10,7 @@ import torch
 from learners import episode, made
 from torch.nn import functional
 
+from qdsweep.features.rl.learners import internals
 from qdsweep.features.rl.learners.dqn import Priorities
 
 GAMMA = 0.9
@@ -17,6 +18,12 @@ GAMMA = 0.9
 
 def apex(**settings):
     return made("apex_dqn", gamma=GAMMA, **settings)
+
+
+def values_and_targets(learner, count: int):
+    """Those of the first transitions of its replay buffer."""
+    drawn = internals.transitions(learner.replay.buffer, np.arange(count))
+    return learner._values_and_targets(drawn, slice(count))
 
 
 def test_row_i_explores_with_eps_to_the_power_1_plus_alpha_i_of_n_minus_1():
@@ -55,7 +62,7 @@ def test_the_network_chooses_what_the_target_network_values():
             for parameter in layer.parameters():
                 parameter.zero_()
             layer.q_net[-1].bias.copy_(torch.tensor([0.0, 10.0 * sign]))
-    _, targets = learner._values_and_targets(np.arange(5))
+    _, targets = values_and_targets(learner, 5)
     rewards = episode(5).rewards
     # The network prefers the second action, to which the target network gives a low value.
     np.testing.assert_allclose(targets[:4].numpy(), rewards[:4] - 10 * GAMMA, rtol=1e-5)
@@ -67,7 +74,7 @@ def test_what_is_drawn_more_often_weighs_less(monkeypatch):
     learner.learn([episode(2)])
     learner.priorities[np.arange(2)] = np.array([1.0, 4.0])
     monkeypatch.setattr(learner.priorities, "draw", lambda uniform: np.array([0, 1]))
-    values, targets = learner._values_and_targets(np.arange(2))
+    values, targets = values_and_targets(learner, 2)
     first, second = functional.smooth_l1_loss(values, targets, reduction="none")
     bias = learner.model.q_net.q_net[-1].bias
     expected = torch.autograd.grad((first + second / 4) / 2, bias)[0].numpy()

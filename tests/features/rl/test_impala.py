@@ -17,10 +17,10 @@ def test_actors_play_the_policy_of_lag_batches_ago(lag):
     newest, acting, corrected = [], [], []
     evaluate = learner._evaluate
 
-    def noted(steps):
+    def noted(*given):
         if not torch.is_grad_enabled():  # with the weights of the policy that played
             corrected.append(learner._weights(learner.model.policy.mlp_extractor.policy_net))
-        return evaluate(steps)
+        return evaluate(*given)
 
     learner._evaluate = noted
     for batch in range(6):

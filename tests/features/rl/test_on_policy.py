@@ -1,21 +1,24 @@
 """PPO and A2C make stable-baselines3's updates, from whole episodes of any worker."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from learners import episode, made, resumed_equals_straight, tell
 from refusals import refused
-from small_runs import fresh
+from small_runs import digest_of, fresh
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 import gymnasium as gym
+import torch
 from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import CallbackList
 
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record, Token
 from qdsweep.errors import QdsweepError
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
@@ -129,6 +132,56 @@ def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, minibat
         np.testing.assert_allclose(updated, wanted, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("lam", [1.0, 0.9])
+def test_returns_of_five_steps_are_those_of_rollouts_of_five_steps(lam):
+    """A row of 20 decisions in which an episode ends, and the 4 rollouts that it is cut into."""
+    rng = np.random.default_rng(4)
+    exp = small("a2c", return_steps=5, unroll=20, n_steps=5, gae_lambda=lam)
+    learner = OnPolicyLearner(
+        make_domain(exp.domain).actor, exp.algorithm, np.random.SeedSequence(0)
+    )
+    ends = np.zeros(20, np.uint8)
+    ends[7], ends[19] = TERMINATED, CUT
+    seen = rng.normal(size=(22, 4)).astype(np.float32)
+    actions = np.eye(2, dtype=np.float32)[rng.integers(0, 2, 20)]
+    rewards = rng.normal(size=20).astype(np.float32)
+    record = Record(seen, actions, rewards, ends, token=Token())
+    ours = learner._buffer([record])
+    seen = np.delete(seen, 8, axis=0)  # after the end of the first episode
+    value = learner.model.policy.predict_values
+    starts = np.concatenate([[1], ends[:-1] == TERMINATED])
+    for first in range(0, 20, 5):
+        theirs = RolloutBuffer(
+            5,
+            learner.model.observation_space,
+            learner.model.action_space,
+            device="cpu",
+            gae_lambda=lam,
+            gamma=exp.algorithm.gamma,
+        )
+        for step in range(first, first + 5):
+            with torch.no_grad():
+                now = value(torch.from_numpy(seen[step : step + 1]))
+            action, start = actions[step].argmax(keepdims=True), starts[step : step + 1]
+            theirs.add(seen[step], action, rewards[step], start, now, torch.zeros(1))
+        with torch.no_grad():
+            after = value(torch.from_numpy(seen[first + 5 : first + 6]))
+        theirs.compute_returns_and_advantage(after, ends[first + 4 : first + 5] == TERMINATED)
+        for name in ("advantages", "returns"):
+            own = getattr(ours, name)[first : first + 5]
+            np.testing.assert_allclose(own, getattr(theirs, name), rtol=1e-4, atol=1e-5)
+
+
+def test_returns_that_are_longer_than_every_row_change_nothing(tmp_path):
+    outcomes = []
+    for length in (None, 10**6):
+        exp = small("a2c", return_steps=length)
+        state, engine = fresh(exp, tmp_path)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
+        outcomes.append((digest_of(state), state.algorithm.learner.policy.tobytes()))
+    assert outcomes[0] == outcomes[1]
+
+
 @pytest.mark.parametrize(
     ("kind", "task", "workers"), [("ppo", "CartPole-v1", 2), ("a2c", "Pendulum-v1", 3)]
 )
@@ -143,7 +196,8 @@ def test_stopped_anywhere_and_resumed_with_more_workers_it_is_the_same_run(
 def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):
     exp = small("a2c")
     state, engine = fresh(exp, tmp_path)
-    made, batches, trained = state.algorithm, [], []
+    made, batches, trained, played = state.algorithm, [], [], []
+    assert made.metrics()["exploring_return"] is None
     learn = made.learner.learn
     made.learner.learn = lambda episodes: (trained.append(episodes), learn(episodes))
     for iteration in range(3):
@@ -157,16 +211,37 @@ def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):
             batches.append((iteration, greedy))
             before = made.metrics()
             result = tell(made, engine.domain, asked, 100 * len(batches))
+            played += result.objective[:ROWS].tolist()
+            after = made.metrics()
+            assert after.pop("exploring_return") == np.mean(played[-100:])
             if greedy:
-                assert made.metrics()["return"] == result.objective[ROWS:].mean()
+                assert after["return"] == result.objective[ROWS:].mean()
             else:
-                assert made.metrics() == before
+                assert after.items() <= before.items()
             steps += result.steps[:ROWS].sum()
         assert steps - result.steps[:ROWS].sum() < 90 <= steps
         assert sum(len(record.rewards) for record in trained[iteration]) == steps
     assert [greedy for iteration, greedy in batches if greedy] == [GREEDY] * 2
     assert {iteration for iteration, greedy in batches if greedy} == {0, 2}
     assert len(batches) > 3
+
+
+def test_the_exploring_return_is_of_the_latest_100_episodes_and_survives_a_reload(tmp_path):
+    """An evaluation may have several episodes; one that has failed has none."""
+    state, engine = fresh(small("a2c", n_steps=10_000), tmp_path)  # it learns from none of them
+    asked = state.algorithm.ask()
+    result = tell(state.algorithm, engine.domain, asked)
+    ends = np.array([GOES_ON, TERMINATED, CUT], np.uint8)
+    made, returns = state.algorithm, result.objective[:ROWS].tolist()
+    for number in range(40):
+        rewards = np.float32([number, 0.25, -number])
+        record = result.experience[0]._replace(rewards=rewards, ends=ends)
+        rows = [record, None, *result.experience[2:]]
+        made.tell(asked._replace(seeds=range(len(rows))), result._replace(experience=rows))
+        returns += [number + 0.25, -number, result.objective[2]]
+        made = pickle.loads(pickle.dumps(made))
+        assert made.metrics()["exploring_return"] == pytest.approx(np.mean(returns[-100:]))
+    assert len(returns) > 120
 
 
 def test_settings_change_during_the_run_and_weights_stay(tmp_path):

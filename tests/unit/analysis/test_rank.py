@@ -20,7 +20,7 @@ from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.config.sweep import SweepFile
 from qdsweep.features.live.follow import Follow
-from qdsweep.metrics import BY_NAME, METRICS, RANK, REEVALUATED, RETURN, STEPS
+from qdsweep.metrics import BY_NAME, METRICS, RANK, REEVALUATED, RETURNS, STEPS
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
@@ -116,15 +116,17 @@ def test_winners_order_page_and_tests_follow_it(results, rank, best, snapshot):
 @pytest.mark.parametrize(
     ("rank", "views"),
     [
-        ("coverage", "coverage norm_qd_score obj_max return coverage coverage"),
-        ("qd_score", "qd_score coverage obj_max return qd_score qd_score"),
-        ("qd_auc", "norm_qd_score coverage obj_max return norm_qd_score norm_qd_score"),
+        ("coverage", "coverage norm_qd_score obj_max {} coverage coverage"),
+        ("qd_score", "qd_score coverage obj_max {} qd_score qd_score"),
+        ("qd_auc", "norm_qd_score coverage obj_max {} norm_qd_score norm_qd_score"),
     ],
 )
 def test_the_qd_score_has_one_unit_and_the_ranking_metric_comes_first(results, rank, views):
     tables = read_tables(ranked(results, rank))
     shown = [view.metric.name for view in page_views(tables)]
-    assert shown == [*views.split(), "return", "return", "return"]
+    exploring, greedy = (metric.name for metric in RETURNS)
+    first = views.format(f"{greedy} {exploring}").split()
+    assert shown == [*first, *[exploring] * 3, *[greedy] * 3]
 
 
 def test_without_cells_curves_have_the_qd_score(results):
@@ -138,11 +140,11 @@ def test_curves_of_print_and_page_are_the_same_lines(results):
     tables = read_tables(ranked(results, None))
     groups = list(tables.series)
     assert " ".join(view.metric.name for view in printed_views(tables)) == (
-        "norm_qd_score coverage obj_max return norm_qd_score"
+        "norm_qd_score coverage obj_max exploring_return return norm_qd_score"
     )
     for view in page_views(tables):
         lines = curve_lines(tables, groups, view)
-        assert is_defined(lines) == (view.over is not STEPS and view.metric is not RETURN)
+        assert is_defined(lines) == (view.over is not STEPS and view.metric not in RETURNS)
         for line in lines if is_defined(lines) else ():
             curve = tables.curves[tables.curves["group"] == line.group]
             expected = curve[f"{view.metric.name}_mean"] * (100 if view.metric.percent else 1)

@@ -45,6 +45,7 @@ EXCEPTIONS = {
     r"domain\.x0": "the start of a domain; learners draw their first policy",
     r"archive\.(dims|cells)": "every experiment has them; a proximity archive has no cells",
     r"algorithm\.archive\.density_method": "both estimates have one order of the solutions",
+    r"algorithm\.archive\.learner_shares": "its rounding leaves the order of solutions as it is",
     r"algorithm\.emitters\.0\.selection_rule": "openai_es takes all solutions; its preset has mu",
     r"algorithm\.clip_rewards": "only the environment knows its rewards",
     r"domain\.measures\.\d\.(name|range)": "a label; `ranges` replaces the range",

@@ -10,7 +10,7 @@ from qdsweep.analysis.statistics import Band, around, spread
 from qdsweep.metrics import (
     CORE_SECONDS,
     EVALUATIONS,
-    RETURN,
+    RETURNS,
     STEPS,
     WALL_TIME,
     Metric,
@@ -51,16 +51,17 @@ class Line:
 
 def printed_views(tables: SweepTables) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    over_evaluations = [View(metric) for metric in tables.curve_metrics if metric is not RETURN]
-    return [*over_evaluations, View(RETURN, STEPS), View(tables.drawn, WALL_TIME)]
+    others = [View(metric) for metric in tables.curve_metrics if metric not in RETURNS]
+    over_steps = [View(metric, STEPS) for metric in RETURNS]
+    return [*others, *over_steps, View(tables.drawn, WALL_TIME)]
 
 
 def page_views(tables: SweepTables) -> list[View]:
-    """Returns what a reader of the page may choose to see, the ranking metric first."""
-    first = View(tables.drawn, STEPS if tables.drawn is RETURN else EVALUATIONS)
+    """Returns what a reader of the page may choose to see, first what shows the ranks."""
+    first = View(tables.drawn, STEPS if tables.drawn in RETURNS else EVALUATIONS)
     views = [first, *map(View, tables.curve_metrics)]
     views += [View(tables.drawn, over) for over in (STEPS, WALL_TIME)]
-    views += [View(RETURN, over) for over in (STEPS, WALL_TIME, CORE_SECONDS)]
+    views += [View(metric, over) for metric in RETURNS for over in (STEPS, WALL_TIME, CORE_SECONDS)]
     return list(dict.fromkeys(views))  # it may be the one that ranks
 
 
@@ -123,7 +124,8 @@ def constant(lines: list[Line]) -> float | None:
 def telling(tables: SweepTables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
     """Returns the views that tell groups apart, and a sentence on the others.
 
-    The ranking metric always stays. Optional metrics that no group has are not mentioned.
+    The ranking metric and the one that shows its course always stay. Optional metrics that no
+    group has are not mentioned.
 
     Args:
         tables: The tables of a sweep.
@@ -134,7 +136,7 @@ def telling(tables: SweepTables, views: list[View], groups: list[str]) -> tuple[
     for view in views:
         lines = curve_lines(tables, groups, view)
         value = constant(lines)
-        if view.metric is tables.drawn:
+        if view.metric in (tables.drawn, tables.ranked):
             shown.append(view)
         elif view.metric.optional and not is_defined(lines):
             continue

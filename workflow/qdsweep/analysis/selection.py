@@ -72,12 +72,15 @@ class SweepTables:
     @property
     def drawn(self) -> Metric:
         """The metric whose curve shows how runs come to rank as they do."""
-        return self.rank.drawn(has_cells=self._has_cells)
+        metric = self.rank.drawn(has_cells=self._has_cells)
+        runs = {each.name: self.table[f"{each.column}_n"] for each in curves_of(self.metrics)}
+        own = runs[metric.name]
+        return metric.course_in({name for name, n in runs.items() if n.any() and (n >= own).all()})
 
     @property
     def ranked(self) -> Metric:
         """The metric that ranks, in the unit that figures of all its archives have."""
-        return self.drawn if self.rank.curve else self.rank
+        return self.rank.drawn(has_cells=self._has_cells) if self.rank.curve else self.rank
 
     @property
     def curve_metrics(self) -> list[Metric]:
@@ -278,7 +281,8 @@ def read_tables(sweep_dir: Path) -> SweepTables:
     table = table[table[[f"{metric.column}_n" for metric in shown]].gt(0).any(axis=1)]
     by_seed = None
     if plan.figures.band in OF_SEEDS:
-        by_seed = read_csv(sweep.seed_curves, remedy, dtype=text)
+        names = [metric.name for metric in curves_of(plan.metrics)]
+        by_seed = _with(read_csv(sweep.seed_curves, remedy, dtype=text), names)
     if COLUMN in table:  # not in the table of an earlier release
         scales = score_scales_of(summary, table["group"])
         words = dict(zip(table["group"], table[COLUMN], strict=True))

@@ -20,6 +20,21 @@ _ARCHIVE_OF = {
     "density": "an archive of type density",
 }
 
+# Of learners with torch, and of the discount model.
+LearnerShares = Annotated[
+    int,
+    Field(
+        title="gradients of ... shares",
+        ge=1,
+        description=(
+            "parts of a minibatch, each for one thread (`learner_workers` of the cluster). Their "
+            "gradients are added in a fixed order, so results depend on this number and not on "
+            "the threads. Each one needs memory for a gradient; 1: one call, as in "
+            "stable-baselines3 [shares]"
+        ),
+    ),
+]
+
 
 class _ArchiveKind(Model):
     """Facts about an archive kind. A kind has the name of its pyribs class."""
@@ -330,6 +345,7 @@ class DiscountArchive(_ArchiveKind):
         ge=1,
         description="points per training step [points]",
     )
+    learner_shares: LearnerShares = 1
 
     @property
     def rankers(self) -> tuple[str, ...]:

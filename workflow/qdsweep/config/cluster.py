@@ -127,6 +127,16 @@ class Cluster(Model):
     workers_per_node: int = Field(
         default=1, ge=1, description="workers on each node; each takes one core [processes]"
     )
+    learner_workers: int = Field(
+        default=1,
+        ge=1,
+        description=(
+            "threads of the main process that train a learner with `learner_shares`. They share "
+            "the cores of the first node with its workers, most of which wait meanwhile. So a "
+            "run's job asks for the larger of this and workers_per_node cores on each node "
+            "[threads]"
+        ),
+    )
     mem_mb_main: int = Field(
         default=1000,
         ge=400,
@@ -240,6 +250,11 @@ class Cluster(Model):
         """Number of workers of a run, on all its nodes."""
         return self.ray.workers or self.nodes * self.workers_per_node
 
+    @property
+    def cores(self) -> int:
+        """Cores of a run on each node, for its workers and for the threads of the main process."""
+        return max(self.workers_per_node, self.learner_workers)
+
     def over_nodes(self) -> bool:
         """Returns whether this process is in a Slurm job whose workers are on several nodes."""
         return self.nodes > 1 and "SLURM_JOB_ID" in os.environ
@@ -258,16 +273,21 @@ class Cluster(Model):
         return _read(data, {(): f"cluster {name} with --workers {number}"})
 
     def on_one_node(self) -> "Cluster":
-        """Returns the cluster for work on only one node, in processes of that node."""
-        return self.model_copy(update={"nodes": 1, "engine": "auto"})
+        """Returns the cluster for evaluations on only one node, in processes of that node."""
+        return self.model_copy(update={"nodes": 1, "engine": "auto", "learner_workers": 1})
 
     def within(self, cores: int) -> "Cluster":
         """Returns the cluster with at most `cores` workers, if it is only this machine."""
         if self.over_nodes():
             return self
-        workers = min(self.workers, max(1, cores))
+        cores = max(1, cores)
         return self.model_copy(
-            update={"nodes": 1, "workers_per_node": workers, "engine": self.engine_name}
+            update={
+                "nodes": 1,
+                "workers_per_node": min(self.workers, cores),
+                "learner_workers": min(self.learner_workers, cores),
+                "engine": self.engine_name,
+            }
         )
 
 

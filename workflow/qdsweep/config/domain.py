@@ -216,7 +216,8 @@ class Gymnasium(PolicyDomain):
         default=False,
         description=(
             "normalise the observations by mean and standard deviation of all observations of the "
-            "earlier iterations. archive.npz has those of each elite"
+            "earlier batches, of a learner those of its exploring episodes. archive.npz has the "
+            "statistics of each elite"
         ),
     )
     clip_actions: bool = Field(
@@ -292,13 +293,10 @@ class Gymnasium(PolicyDomain):
         return ("towers2024gymnasium", *robots, *self.cite)
 
     @property
-    def why_no_experience(self) -> str:
-        """Learners need observations whose scale does not change."""
+    def why_no_replay(self) -> str:
+        """A replay buffer would mix observations of several scales."""
         if self.normalize_observations:
-            return (
-                "with normalize_observations, the scale of its observations changes in every "
-                "iteration"
-            )
+            return "with normalize_observations, the scale of its observations changes"
         return ""
 
 

@@ -290,6 +290,11 @@ class DomainConfig(Model):
         """Why nothing can learn from its steps; empty where it can, or only the code knows."""
         return ""
 
+    @property
+    def why_no_replay(self) -> str:
+        """Why nothing can learn from its earlier steps once more; empty where it can."""
+        return ""
+
     def idle(self) -> Iterator[tuple[str, str]]:
         """Yields the seeds of evaluations without randomness; see `Model`."""
         if self.is_deterministic:

@@ -356,6 +356,14 @@ class Experiment(Model):
                 f"cannot do on the domain {self.domain.name}: {self.domain.why_no_experience}. Use "
                 "an algorithm that needs only the scores, such as map_elites_line"
             )
+        if self.algorithm.replays and self.domain.why_no_replay:
+            raise ValueError(
+                f"algorithm {self.algorithm.name} keeps the steps of episodes in a replay buffer, "
+                f"which it cannot do on the domain {self.domain.name}: "
+                f"{self.domain.why_no_replay}. Set "
+                "normalize_observations: false, or use a learner without such a buffer (ppo, a2c, "
+                "impala), or an algorithm that needs only the scores, such as map_elites_line"
+            )
         if self.algorithm.explores and self.domain.evaluation_seed != "solution":
             raise ValueError(
                 f"domain.evaluation_seed = {self.domain.evaluation_seed}: algorithm "

@@ -151,6 +151,11 @@ class AlgorithmConfig(Model, ABC):
         return False
 
     @property
+    def replays(self) -> bool:
+        """Whether it learns from the steps of earlier iterations, which a buffer keeps."""
+        return False
+
+    @property
     def explores(self) -> bool:
         """Whether it plays one policy many times, with other random numbers each time."""
         return False

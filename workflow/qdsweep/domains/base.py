@@ -35,7 +35,7 @@ class Token(NamedTuple):
         ...     ).experience
         ...     token = record.token
         >>> len(record.rewards), token.actions
-        (3, array([0, 1, 1, 0, 1, 1], dtype=uint8))
+        (3, array([1, 0, 1, 1, 0, 1], dtype=uint8))
     """
 
     seed: int | None = None
@@ -56,7 +56,11 @@ class Unroll(NamedTuple):
         episodes: The number of paused episodes of the run, whose environments a process may keep.
 
     Example:
-        See `Token`.
+        The last two of three rows, of which the last one plays a whole episode:
+
+        >>> from qdsweep.domains.base import Token, Unroll
+        >>> Unroll(5, [Token(), Token(), None], episodes=2).part(slice(1, 3)).tokens
+        [Token(seed=None, actions=()), None]
     """
 
     decisions: int
@@ -72,9 +76,10 @@ class Record(NamedTuple):
     """The transitions of one evaluation: t steps of k episodes, one episode after another.
 
     Attributes:
-        observations: ``(t + k, s)`` float32, the observation before each step. The last
-            observation of an episode follows its steps. Of screens, it has each frame once, as
-            bytes: ``(t + k, height * width)`` uint8; see `Actor.image`.
+        observations: ``(t + k, s)`` float32, the observation before each step, as the policy saw it
+            (normalised where the domain normalises). The last observation of an episode follows its
+            steps. Of screens, it has each frame once, as bytes: ``(t + k, height * width)`` uint8;
+            see `Actor.image`.
         actions: ``(t, a)`` float32, as passed to the environment; discrete ones are one-hot. Rows
             that explore by "gaussian" have the noisy outputs before they are squashed.
         rewards: ``(t,)`` float32, the reward of each step.

@@ -19,6 +19,7 @@ from qdsweep.domains.base import (
     Floats,
     Record,
     Seeds,
+    Token,
     Unroll,
     copied,
 )
@@ -26,6 +27,8 @@ from qdsweep.errors import BadInput
 
 # The largest mean distance of actions from the network's, which may have noise [half ranges].
 _NEAR = 0.1
+# Each row of a check pauses its episode after so many decisions, so many times.
+_DECISIONS, _UNROLLS = 7, 4
 
 
 def read_record(given: Any, kind: Any = np.float32) -> Any:
@@ -45,7 +48,8 @@ def read_record(given: Any, kind: Any = np.float32) -> Any:
         return given
     kinds = (kind, np.float32, np.float32, np.uint8)
     with np.errstate(over="ignore"):
-        record = Record(*map(np.asarray, given[:4], kinds), *given[4:])
+        arrays: Any = map(np.asarray, given[:4], kinds)
+        record = Record(*arrays)._replace(before=given.before, token=given.token)
     if kind is np.float32:
         record = record._replace(observations=_without_unused(record))
     parts: Any = zip(Record._fields[:4], given, record, strict=False)
@@ -169,6 +173,41 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
         pairs = zip(explored[1:], records[1:], strict=True)
         if len(solutions) > 1 and not any(_differences(*pair) for pair in pairs):
             raise BadInput(f"{where}: with scale 1, rows act as they do without exploration")
+        if takes(domain, "unroll"):
+            _check_unrolls(domain, solutions, seeds, explore(actor, kind, [1.0] * len(solutions)))
+
+
+def _check_unrolls(domain: Any, solutions: Floats, seeds: Seeds, exploration: Exploration) -> None:
+    """Refuses a domain whose paused episodes cannot be played again.
+
+    Every second row plays a whole episode. A row plays its unrolls one after another, and then once
+    more from the last token to the first. The domain has no live environment of those.
+    """
+    tokens = [Token() if row % 2 == 0 else None for row in range(len(solutions))]
+    where = f"{type(domain).__name__}.evaluate(..., unroll=...)"
+    asked, live = [], []
+    for number in range(_UNROLLS):
+        own = (seeds + np.uint32(number)).astype(np.uint32)
+        unroll = Unroll(_DECISIONS, tokens, len(tokens))
+        options = {"experience": True, "exploration": exploration, "unroll": unroll}
+        result = domain.evaluate(solutions.copy(), own, **copied(options))
+        if fault := find_fault_of_unroll(result, unroll):
+            raise BadInput(f"{where}: the record has {fault}; see qdsweep.domains.base.Unroll")
+        asked.append((own, options))
+        live.append([read_record(copied(each), domain.actor.kind) for each in result.experience])
+        tokens = [record.token for record in live[-1]]
+    for number, (own, options) in reversed(list(enumerate(asked))):
+        again = domain.evaluate(solutions.copy(), own, **copied(options)).experience
+        for row, given in enumerate(again):
+            differs = _differences(live[number][row], read_record(given, domain.actor.kind))
+            if differs:
+                raise BadInput(
+                    f"{where}: a paused episode that was played again differs in "
+                    f"{', '.join(differs)} (solution {row}, decisions from "
+                    f"{number * _DECISIONS} on), so that a run could not resume. Usual causes: "
+                    "state that `reset` does not remove, or random numbers without a seed. Use "
+                    "whole episodes (no `algorithm.unroll`)"
+                )
 
 
 def _checked(

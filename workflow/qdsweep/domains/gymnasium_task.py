@@ -35,7 +35,7 @@ from qdsweep.domains.episodes import (
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
 from qdsweep.domains.policies import Actions, Choice, Policy, make_actions, make_choice
-from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds
 from qdsweep.errors import BadInput
 
 # The longest episode if neither the task nor its settings limit it [steps].
@@ -111,12 +111,18 @@ def _why_not_new(task: config.Gymnasium, space: spaces.Space, actions: Actions) 
 
 
 class _Episode(NamedTuple):
-    """A record of one episode, before it is converted to single precision."""
+    """A record of an episode or an unroll, before it is converted to single precision."""
 
     observations: Floats
     actions: Floats
     rewards: Floats
     ends: Floats
+
+    def seen_by(self, normalizer: Normalizer | None) -> "_Episode":
+        """Returns it with the observations that a policy sees, also those after the last steps."""
+        if normalizer is None:
+            return self
+        return self._replace(observations=normalizer.all(self.observations))
 
 
 class GymnasiumTask:
@@ -174,8 +180,7 @@ class GymnasiumTask:
         if task.normalize_observations:
             self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
             self.context_dim = 1 + 2 * size
-        elif isinstance(env.action_space, spaces.Box | spaces.Discrete):
-            # A learner sees unscaled observations, so the policy must see them too.
+        if isinstance(env.action_space, spaces.Box | spaces.Discrete):
             self.actor = self._policy.actor(self._actions)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
@@ -204,22 +209,28 @@ class GymnasiumTask:
             unroll: The episodes that rows continue; None where all play whole ones.
 
         Returns:
-            Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``.
+            Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``. Records have
+            the observations as the policy saw them. Where rows explore, greedy ones add nothing to
+            the context: they judge a learner's policy, as in an evaluation environment.
         """
-        if unroll is not None:
-            assert exploration is not None
-
-            def go_on(row: int, token: Token) -> tuple[Record, int]:
-                choice = make_choice(self._actions, exploration, row, int(seeds[row]))
-                record = self._unroll(solutions[row], int(seeds[row]), token, unroll, choice)
-                return record, len(record.rewards)
-
-            return evaluate_unrolls(self, solutions, seeds, exploration, unroll, go_on, self._live)
-        count, episodes = len(solutions), self._task.episodes
+        count_of, join = (tally, merge) if self._task.merges_moments else (tally_of_squares, np.add)
         normalizer = None
         if self._task.normalize_observations:
             context = np.zeros(self.context_dim) if context is None else context
             normalizer = Normalizer(context, adds_squares=not self._task.merges_moments)
+        if unroll is not None:
+            assert exploration is not None
+
+            def go_on(row: int, token: Token) -> tuple[Record, int, Floats | None]:
+                choice = make_choice(self._actions, exploration, row, int(seeds[row]))
+                own = solutions[row], int(seeds[row]), token
+                record, seen = self._unroll(*own, unroll, normalizer, choice)
+                return record, len(seen), None if normalizer is None else count_of(seen)
+
+            return evaluate_unrolls(
+                self, solutions, seeds, exploration, unroll, go_on, self._live, context
+            )
+        count, episodes = len(solutions), self._task.episodes
         played: list[_Episode] = []
 
         def play(solution: Floats, seed: int) -> list[float]:
@@ -234,17 +245,24 @@ class GymnasiumTask:
             steps=np.array(
                 [sum(len(episode.rewards) for episode in row) for row in rows], dtype=np.int64
             ),
-            experience=[join_records(row) for row in rows] if experience else None,
+            experience=[
+                join_records([episode.seen_by(normalizer) for episode in row]) for row in rows
+            ]
+            if experience
+            else None,
         )
         if normalizer is None:
             return result
-        count_of, join = (tally, merge) if self._task.merges_moments else (tally_of_squares, np.add)
-        tallies = [[count_of(episode.observations[:-1]) for episode in row] for row in rows]
+        tallies = np.array(
+            [reduce(join, [count_of(each.observations[:-1]) for each in row]) for row in rows]
+        )
+        if exploration is not None:
+            tallies[~exploration.scale.any(axis=1)] = 0.0
         own = {"mean": normalizer.mean, "std": normalizer.std}
         fields = {f"observation_{n}": np.tile(v, (count, 1)) for n, v in own.items()}
         return result._replace(
             fields=result.fields | fields,
-            tally=np.array([reduce(join, row) for row in tallies]),
+            tally=tallies,
         )
 
     def _play(
@@ -303,12 +321,22 @@ class GymnasiumTask:
             raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
 
     def _unroll(
-        self, solution: Floats, seed: int, token: Token, unroll: Unroll, choice: Choice
-    ) -> Record:
-        """Plays the decisions of an unroll, from a token on."""
+        self,
+        solution: Floats,
+        seed: int,
+        token: Token,
+        unroll: Unroll,
+        normalizer: Normalizer | None,
+        choice: Choice,
+    ) -> tuple[Record, Floats]:
+        """Plays the decisions of an unroll, from a token on.
+
+        Returns:
+            Its record, and ``(t, o)`` the environment's observations before its steps.
+        """
         network, choose = self._policy.network(solution), choice.action
         limit, is_number, kind = self._limit, self._actions.discrete, self._actions.kind
-        fresh, vector = fresh_seeds(seed), self._vector
+        fresh, vector = new_episode_seeds(seed), self._vector
         episode, length = token.seed, len(token.actions)
         env, raw = self._live.take(token) if episode is not None else (None, None)
         seen, rewards, ends, start = [], [], [], 0
@@ -319,6 +347,8 @@ class GymnasiumTask:
                 raw = self._reset(env, episode)
             observation = vector(raw)
             seen.append(observation)
+            if normalizer is not None:
+                observation = normalizer(observation)
             action = choose(network(observation))
             given = action if is_number else action.copy()  # an env may write into it
             raw, reward, terminated, truncated, _ = env.step(given)
@@ -346,10 +376,13 @@ class GymnasiumTask:
                 self._release(surplus)
         observations = np.array(seen)
         after = np.flatnonzero(ends) + np.arange(1, np.count_nonzero(ends) + 1)
-        self._require_numbers(np.delete(observations, after, axis=0))
-        learned = self._actions.vectors(done) if choice.outputs is None else choice.outputs
-        arrays = observations, learned, rewards, np.array(ends, float)
-        return join_records([arrays])._replace(token=going)
+        before = np.delete(observations, after, axis=0)
+        self._require_numbers(before)
+        learned = (
+            self._actions.vectors(done) if choice.outputs is None else np.array(choice.outputs)
+        )
+        played = _Episode(observations, learned, np.array(rewards, float), np.array(ends, float))
+        return join_records([played.seen_by(normalizer)])._replace(token=going), before
 
     def _play_again(self, token: Token) -> tuple[gym.Env, Any]:
         """Returns an environment in the state of a paused episode, and its last observation."""

@@ -6,7 +6,8 @@ from qdsweep.domains.base import Floats
 
 # Keeps a component that was constant so far from becoming huge when it changes.
 _VARIANCE_FLOOR = 1e-8
-_LIMIT = 10.0
+# Normalised numbers are clipped at this distance from 0.
+CLIP = 10.0
 # This number of observations marks a context that stores mean and standard deviation instead.
 _KNOWN = -1.0
 
@@ -42,7 +43,11 @@ class Normalizer:
         """Returns the normalised observation. The next call overwrites it."""
         np.subtract(observation, self.mean, self._scaled)
         np.divide(self._scaled, self.std, self._scaled)
-        return np.clip(self._scaled, -_LIMIT, _LIMIT, out=self._scaled)
+        return np.clip(self._scaled, -CLIP, CLIP, out=self._scaled)
+
+    def all(self, observations: Floats) -> Floats:
+        """Returns ``(T, o)`` normalised observations, with the bits that a call gives each."""
+        return np.clip((observations - self.mean) / self.std, -CLIP, CLIP)
 
 
 def tally(observations: Floats) -> Floats:

@@ -35,6 +35,7 @@ class LiveEpisodes(Generic[Environment]):
 
     Example:
         >>> from qdsweep.domains.base import Token
+        >>> from qdsweep.domains.unrolls import LiveEpisodes
         >>> live = LiveEpisodes(lambda token: f"played again from {token.seed}")
         >>> live.keep(Token(3, b"lr"), "paused", most=10)
         []
@@ -68,7 +69,7 @@ def _key(token: Token) -> tuple[int | None, bytes]:
     return token.seed, bytes(token.actions)
 
 
-def fresh_seeds(seed: int) -> Iterator[int]:
+def new_episode_seeds(seed: int) -> Iterator[int]:
     """Yields the seeds of the episodes that a row starts.
 
     Args:
@@ -86,8 +87,9 @@ def evaluate_unrolls(
     seeds: Seeds,
     exploration: Exploration,
     unroll: Unroll,
-    play: Callable[[int, Token], tuple[Record, int]],
+    play: Callable[[int, Token], tuple[Record, int, Floats | None]],
     live: LiveEpisodes[Any],
+    context: Floats | None = None,
 ) -> Evaluation:
     """Evaluates a batch of which some rows continue an episode, and the others play whole ones.
 
@@ -100,23 +102,27 @@ def evaluate_unrolls(
         seeds: ``(n,)`` their evaluation seeds.
         exploration: How the rows explore.
         unroll: The episodes that they continue.
-        play: Maps a row and its token to its record and the number of its environment steps.
+        play: Maps a row and its token to its record, the number of its environment steps, and its
+            tally, if the domain has a context.
         live: The environments of paused episodes.
+        context: The run's context, if the domain has one.
     """
     before, parts = live.replayed, []
+    more = () if context is None else (context,)
     for row, token in enumerate(unroll.tokens):
         one = slice(row, row + 1)
         if token is None:
-            rows = solutions[one], seeds[one]
+            rows = solutions[one], seeds[one], *more
             own = exploration.part(one)
             parts.append(domain.evaluate(*rows, experience=True, exploration=own))
             continue
-        record, steps = play(row, token)
+        record, steps, tally = play(row, token)
         parts.append(
             Evaluation(
                 record.rewards.sum(dtype=np.float64, keepdims=True),
                 np.array([[low for low, _ in domain.measures.values()]]),
                 {name: np.zeros((1, *shape)) for name, shape in domain.fields.items()},
+                tally=None if tally is None else tally[np.newaxis],
                 experience=[record],
                 steps=np.array([steps], dtype=np.int64),
             )

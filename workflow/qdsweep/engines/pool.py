@@ -49,6 +49,8 @@ PAUSE_SECONDS = 3.0
 BATCHES = 8
 # At most this many lines of workers reach the run's log.
 MAX_LOG_LINES = 1000
+# A part, and the number of its own worker; None for a part of any worker.
+_Settled = tuple[slice, int | None]
 # Long enough to make the cost of parts negligible, short enough to save often and stop at once [s].
 PART_SECONDS = 0.5
 
@@ -121,10 +123,6 @@ class Parts:
         return max(1, size + (self._given < larger))
 
 
-# A part, and the number of its own worker; None for a part of any worker.
-_Settled = tuple[slice, int | None]
-
-
 def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled], list[slice]]:
     """Gives each row that continues an episode its own worker, which has its live environment.
 
@@ -142,6 +140,7 @@ def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled
         >>> import numpy as np
         >>> from qdsweep.domains.base import Token, Unroll
         >>> from qdsweep.engines.batch import Batch
+        >>> from qdsweep.engines.pool import settle
         >>> unroll = Unroll(5, [*[Token()] * 6, None], 6)
         >>> batch = Batch(np.zeros((7, 2)), np.zeros(7, np.uint32), unroll=unroll)
         >>> parts, others = settle(batch, [slice(0, 1), slice(2, 7)], 2)

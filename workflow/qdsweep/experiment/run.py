@@ -47,6 +47,7 @@ from qdsweep.host.clock import AWAKE
 from qdsweep.host.machine import Load, processor, require_baseline
 from qdsweep.host.owner import this_process
 from qdsweep.host.process import image
+from qdsweep.host.threads import use_threads
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.results import UNKNOWN, Stochastic, Summary, stochastic_of, write_config
@@ -84,6 +85,7 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
     require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
     require_baseline()
+    use_threads(attempt.cluster.learner_workers)
     saved = reload.newest(attempt, versions)
     run.state.unseal()
     if saved is None:

@@ -66,7 +66,7 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     """
     request: dict[str, int | str] = {
         "runtime": cluster.runtime_min,
-        "cpus_per_task": cluster.workers_per_node,
+        "cpus_per_task": cluster.cores,
     }
     extra = cluster.extra.split()
     if cluster.gpus:
@@ -99,7 +99,7 @@ def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) ->
         "--time": cluster.runtime_min,
         "--nodes": cluster.nodes,
         "--ntasks": cluster.nodes,
-        "--cpus-per-task": cluster.workers_per_node,
+        "--cpus-per-task": cluster.cores,
         "--mem": cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker,
         "--gres": request.get("gres"),
         "--account": defaults.get("slurm_account"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
+from qdsweep.algorithms.pytorch.shares import add_gradients, cut
 from qdsweep.domains.base import Floats
 from qdsweep.errors import QdsweepError
 
@@ -24,7 +26,8 @@ class DiscountModel(DiscountModelManager):
     has arrays in place of torch's tensors.
 
     Args:
-        settings: `model_hidden`, `model_lr` and the `train_*` keys of the archive.
+        settings: `model_hidden`, `model_lr`, `learner_shares` and the `train_*` keys of the
+            archive.
         ranges: (lower, upper) of each measure.
         objective_range: (lowest, best) objective of the domain.
         seed: The seed of the initial weights and of training.
@@ -97,15 +100,17 @@ class DiscountModel(DiscountModelManager):
         sampler = BatchSampler(RandomSampler(data), self.train_batch_size, drop_last=False)
         batches = DataLoader(data, batch_size=None, sampler=sampler)
         losses: list[float] = []
+        # Reload files of earlier releases lack the key.
+        shares = self._arguments[0].get("learner_shares", 1)
         with self._drawing():
             while len(losses) < self.train_epochs:
                 total = 0.0
                 for points, discounts in batches:
                     self.optimizer.zero_grad()
-                    loss = functional.mse_loss(self.model(points).squeeze(dim=1), discounts)
-                    loss.backward()
+                    loss = partial(self._loss, points, discounts)
+                    parts = [partial(loss, rows) for rows in cut(len(points), shares)]
+                    total += sum(add_gradients(self.model.parameters(), parts)) * len(points)
                     self.optimizer.step()
-                    total += loss.item() * len(points)
                 losses.append(total / len(data))
                 if losses[-1] <= self.train_cutoff_loss:
                     break
@@ -115,6 +120,12 @@ class DiscountModel(DiscountModelManager):
                 "NaN. Usual causes: objectives far outside of objective_range, or a high model_lr"
             )
         return losses
+
+    def _loss(self, points: Any, discounts: Any, rows: slice) -> tuple[Any, float]:
+        """Returns the part of some rows in the mean squared error of a minibatch, also as float."""
+        predicted = self.model(points[rows]).squeeze(dim=1)
+        loss = functional.mse_loss(predicted, discounts[rows], reduction="sum") / len(points)
+        return loss, loss.item()
 
     def inference(self, measures: ArrayLike, batch_size: int | None = None) -> Floats:
         """Returns the discounts ``(n,)`` of ``(n, m)`` measures, as pyribs' class."""

@@ -43,7 +43,7 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.selection import SweepTables, largest_budgets, shown_text
 from qdsweep.files import write_text
-from qdsweep.metrics import RANK
+from qdsweep.metrics import RANK, meanings
 from qdsweep.ornaments import ornament
 from qdsweep.runs.load import Run
 from qdsweep.text import number, short
@@ -200,7 +200,8 @@ def overview(data: SweepData) -> Drawn:
         f"{title}.{scale} Maps: the archive of {which}, of the run with"
         f" {data.median_text(pictured)}. {_EMPTY}{key_text(data)} Curves: {metric.label} over"
         " evaluations."
-        f"{data.lines_text(lines)} Budget: {_budgets(data, lines)} evaluations per run."
+        f"{data.lines_text(lines)}{meanings([metric])}"
+        f" Budget: {_budgets(data, lines)} evaluations per run."
         f"{reported_text(data.plan)}{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )
     points = data.drawn_curves(lines)

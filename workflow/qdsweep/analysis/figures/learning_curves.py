@@ -25,7 +25,7 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.legend import DASHES
 from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.selection import SweepTables, shown_text
-from qdsweep.metrics import EVALUATIONS, STEPS
+from qdsweep.metrics import EVALUATIONS, STEPS, meanings
 from qdsweep.text import listed
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def learning_curves(data: SweepData) -> Drawn:
     level(drawn)
     caption = (
         f"{_shown(views)}.{data.lines_text(every)}{time_text(data, every)}{data.scale_text}"
-        f"{reported_text(data.plan)}"
+        f"{meanings(view.metric for view in views)}{reported_text(data.plan)}"
     )
     if len(shown) > 1:
         caption += (

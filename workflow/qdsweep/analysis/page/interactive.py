@@ -24,6 +24,7 @@ from qdsweep.analysis.noise import reported_text
 from qdsweep.analysis.search_progress import Searched
 from qdsweep.analysis.selection import SweepTables, others_text, short_names
 from qdsweep.analysis.statistics import half_width
+from qdsweep.metrics import meanings
 from qdsweep.ornaments import ornament
 from qdsweep.text import (
     common_decimals,
@@ -246,13 +247,14 @@ def _of_panel(tables: SweepTables, groups: list[str], name: str, title: str) -> 
 def _learning_curves(tables: SweepTables, groups: list[str]) -> tuple[dict[str, str], str]:
     """Returns the views and the caption of learning curves."""
     shown = tables.best(groups, _MAX_LINES)
-    views = {}
+    views, metrics = {}, []
     for view in page_views(tables):
         lines = curve_lines(tables, shown, view)
         if is_defined(lines) and constant(lines) is None:
             name = f"{view.metric.heading} over {view.over.title().lower()}"
             views[name] = _as_json(*_draw(view, tables, lines))
-    caption = f"{tables.lines_text(shown).strip()}{time_text(tables, shown)}"
+            metrics.append(view.metric)
+    caption = f"{tables.lines_text(shown).strip()}{time_text(tables, shown)}{meanings(metrics)}"
     caption += " Point at a line to see its values."
     if len(shown) > 1:
         caption += " Click a name to hide its line. Double-click it to show only that line."

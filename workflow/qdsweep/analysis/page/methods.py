@@ -21,7 +21,7 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.config.keys import schedule_text
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.host.machine import processor
-from qdsweep.metrics import NORM_QD_SCORE, RANK
+from qdsweep.metrics import NORM_QD_SCORE, RANK, RETURNS
 from qdsweep.records.plan import PlannedRow
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
@@ -335,9 +335,15 @@ def _figures_of_merit(tables: SweepTables) -> str:
     best = f" and the {tables.metric('obj_max').phrase}{lost}"
     if LUCKY in tables.plan.noise.values():  # no table has the luckiest of all evaluations
         score, best = score.replace(", coverage", " and coverage"), ""
+    returns = [
+        f"the {metric.phrase} ({metric.about})"
+        for metric in RETURNS[::-1]
+        if tables.table[f"{metric.column}_n"].any()
+    ]
+    learners = f" Of learners we also report {listed(returns)}." if returns else ""
     return (
         f"We report {score}{best}, as {MEAN_TEXT} over seeds. The seed is the unit of"
-        " replication."
+        f" replication.{learners}"
         + ("" if tables.rank is RANK else f" Groups are ranked by the {tables.rank.phrase}.")
     )
 

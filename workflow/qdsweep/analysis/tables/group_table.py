@@ -26,7 +26,15 @@ from qdsweep.analysis.statistics import (
 )
 from qdsweep.analysis.tables.comparisons import WELCH, runs_of, untested_text
 from qdsweep.analysis.tables.possible_best import possible_best
-from qdsweep.metrics import BY_NAME, OTHER_CODE, RETURN, Metric, shown_metrics
+from qdsweep.metrics import (
+    BY_NAME,
+    EXPLORING_RETURN,
+    OTHER_CODE,
+    RETURN,
+    Metric,
+    meanings,
+    shown_metrics,
+)
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.text import common_decimals, listed, mean_and_error, number, plural, with_interval
@@ -182,6 +190,8 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     note = _note(plan, partial, is_best, is_tested, counts)
     note += untested_text(plan)
     note += column_notes(chosen, columns, iqm, counts)
+    note += meanings(metric for metric in every if metric.name in chosen)
+    note += _unrecorded_note(table) if EXPLORING_RETURN.name in chosen else ""
     note += _own_note(plan.own, table, counts, summary)
     if plan.imported_groups:
         note += " Imported: computed elsewhere. Their elites are measured like those of this sweep."
@@ -226,6 +236,14 @@ def _metric_cells(
         mark = MARK if place in possible else ""
         cells.append(number_cell(text + mark, mean, bold=place in best))
     return cells
+
+
+def _unrecorded_note(table: "pd.DataFrame") -> str:
+    """Returns how many learners' runs have an exploring return, where some have none."""
+    known, runs = (int(table[f"{each.column}_n"].sum()) for each in (EXPLORING_RETURN, RETURN))
+    if known >= runs:
+        return ""
+    return f" {known} of {plural(runs, 'run')} have one: earlier releases did not record it."
 
 
 def _own_note(
@@ -340,7 +358,7 @@ def first_batch_note(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
 
 
 def first_policies(curves: "pd.DataFrame") -> str:
-    """Returns a sentence on groups whose return is still that of their first iteration.
+    """Returns a sentence on groups whose greedy return is still that of their first iteration.
 
     Their greedy episodes may have been run only once, before anything was learned.
     """
@@ -352,7 +370,7 @@ def first_policies(curves: "pd.DataFrame") -> str:
     if not same:
         return ""
     return (
-        f" The return of {listed(same, most=3)} is still that of the first iteration."
+        f" The {RETURN.phrase} of {listed(same, most=3)} is still that of the first iteration."
         " Either nothing was learned, or the greedy episodes ran only once. In the second case give"
         " a smaller evaluate_every."
     )

@@ -30,7 +30,7 @@ from qdsweep.domains.episodes import (
 )
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
-from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, fresh_seeds
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds
 from qdsweep.features.atari.domains import Atari, Convolutional
 from qdsweep.features.atari.screens import ConvolutionalPolicy, Emulator, Screens
 
@@ -169,9 +169,9 @@ class AtariGame:
         if unroll is not None:
             assert exploration is not None
 
-            def go_on(row: int, token: Token) -> tuple[Record, int]:
+            def go_on(row: int, token: Token) -> tuple[Record, int, None]:
                 choice = make_choice(self._actions, exploration, row, int(seeds[row]))
-                return self._unroll(solutions[row], int(seeds[row]), token, unroll, choice)
+                return *self._unroll(solutions[row], int(seeds[row]), token, unroll, choice), None
 
             return evaluate_unrolls(self, solutions, seeds, exploration, unroll, go_on, self._live)
         count, episodes = len(solutions), self._game.episodes
@@ -259,7 +259,7 @@ class AtariGame:
     ) -> tuple[Record, int]:
         """Plays the decisions of an unroll from a token on, and returns the number of frames."""
         network = self._policy.network(solution.astype(self._precision, copy=False))
-        choose, buttons, fresh = choice.action, self._buttons, fresh_seeds(seed)
+        choose, buttons, fresh = choice.action, self._buttons, new_episode_seeds(seed)
         now, before, frames, start = self._memory[0], 0, 0, 0
         seen: list[NDArray[Any]] = []
         actions: list[int] = []

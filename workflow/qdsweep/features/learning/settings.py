@@ -124,6 +124,11 @@ class _Learner(Family):
         """Whether it learns from the steps of the episodes."""
         return True
 
+    @property
+    def replays(self) -> bool:
+        """Whether it learns from the steps of earlier iterations, which a buffer keeps."""
+        return True
+
 
 class PGAMapElites(_Learner):
     """PGA-MAP-Elites: mutants of elites, half of them by the policy gradient of TD3's critic.
@@ -371,6 +376,11 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
     @property
     def needs_experience(self) -> bool:
         """Whether it learns from the steps of the episodes."""
+        return True
+
+    @property
+    def replays(self) -> bool:
+        """Whether it learns from the steps of earlier iterations, which a buffer keeps."""
         return True
 
     def sizes(self, batch_size: int) -> tuple[int, int]:

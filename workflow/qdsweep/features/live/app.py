@@ -156,17 +156,21 @@ class RunTable(ScrollView, can_focus=True):
     def heading(self) -> str:
         """Returns the names of the columns, at the table's present width."""
         label = label_width(self._label, self.size.width)
-        score = score_heading(self.runs[0].metric if self.runs else RANK)
+        metric = self.runs[0].metric if self.runs else RANK
+        drawn = self.runs[0].curve.metric if self.runs else RANK
+        score, so_far = score_heading(metric), "SO FAR"
+        if drawn is not metric:
+            so_far = score_heading(drawn)
         return (
             f"{'STATE':8} {'RUN':{label}} {'DONE':{_BAR + 5}} {'ETA':>7} {score:>9} "
-            f"{'SO FAR':{_SPARK}} NOTE"
+            f"{so_far:{_SPARK}} NOTE"
         )[: self.size.width]
 
 
 def score_heading(metric: Metric) -> str:
     """Returns the heading of the scores, such as OBJECTIVE, in the width of its column."""
     text = metric.label.upper().replace("QD SCORE / ", "QD/").replace("OBJECTIVE EVER", "EVER")
-    return text[-9:]
+    return text.removesuffix(" RETURN")[-9:]
 
 
 def label_width(longest: int, width: int) -> int:
@@ -351,7 +355,7 @@ class WatchApp(App[None]):
             return
         self._drawn = drawn
         self._put("about", _about(run))
-        curve = curve_plot(points, size.width - 1, size.height, run.metric)
+        curve = curve_plot(points, size.width - 1, size.height, run.curve.metric)
         self._put("plot", Text(curve, no_wrap=True))
         lines = [line[: self.size.width] for line in log_tail(log, LOG_LINES)]
         self._put("log", Text("\n".join(lines), no_wrap=True))

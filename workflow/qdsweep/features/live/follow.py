@@ -43,7 +43,10 @@ SEARCH_EVERY = 20
 
 @dataclass
 class LiveCurve:
-    """A metric over evaluations of one run, as far as its `state/metrics.csv` goes."""
+    """A metric over evaluations of one run, as far as its `state/metrics.csv` goes.
+
+    It is the one that shows the course of the given metric, if the file has that.
+    """
 
     path: Path
     metric: Metric = RANK
@@ -65,6 +68,8 @@ class LiveCurve:
             with self.path.open("rb", buffering=0) as file:
                 if not self._end:
                     self._columns = file.read(_BLOCK).partition(b"\n")[0].split(b",")
+                    names = [name.decode(errors="replace") for name in self._columns]
+                    self.metric = self.metric.course_in(names)
                 lines, self._end = _lines(file, self._end, stat.st_size)
         except OSError:
             self.points, self._seen, self._end = [], (0, 0, 0), 0

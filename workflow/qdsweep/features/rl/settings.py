@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from qdsweep.config.archive_kinds import LearnerShares
 from qdsweep.config.family import Family, Units
 from qdsweep.config.model import NOW, FromZero
 
@@ -142,10 +143,12 @@ class ReinforcementLearning(Family):
     clip_rewards: bool = Field(
         default=False,
         description=(
-            "true: the learner sees the sign of each reward, as Mnih et al. (2015); the objective "
-            "and `return` have the rewards themselves"
+            "true: the learner sees the sign of each reward, as Mnih et al. (2015); the objective, "
+            "`return` and `exploring_return` have the rewards themselves"
         ),
     )
+
+    learner_shares: LearnerShares = 1
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -215,6 +218,26 @@ class ActorCritic(ReinforcementLearning):
         description="logarithm of the first standard deviation of the outputs, where actions are "
         "continuous",
     )
+    ortho_init: bool = Field(
+        default=True,
+        description="whether the first weights are orthogonal, with a small last layer of the "
+        "policy; false: torch's uniform ones",
+    )
+    normalize_rewards: bool = Field(
+        default=False,
+        description="true: the learner sees each reward divided by the standard deviation of all "
+        "discounted returns so far, clipped to 10 (stable-baselines3's VecNormalize). The "
+        "objective and `return` have the rewards themselves",
+    )
+
+    @model_validator(mode="after")
+    def _check_rewards(self) -> "ActorCritic":
+        if self.clip_rewards and self.normalize_rewards:
+            raise ValueError(
+                "clip_rewards and normalize_rewards are both true: signs of rewards need no scale. "
+                "Set one of them to false"
+            )
+        return self
 
     @property
     def networks(self) -> dict[str, list[int]]:
@@ -232,6 +255,18 @@ class OnPolicy(ActorCritic):
     """A policy and a value function that learn from episodes of the current policy."""
 
     code = "qdsweep.features.rl.learners.on_policy:OnPolicyAlgorithm"
+
+    return_steps: int | None = Field(
+        title="returns of ... steps",
+        default=None,
+        ge=1,
+        description=(
+            "decisions after which a return is cut at the value function, as at the ends of "
+            "stable-baselines3's rollouts of n_steps; null: at the end of an episode or an unroll "
+            "[decisions]"
+        ),
+        json_schema_extra=NOW,
+    )
 
     @property
     def sampled_steps(self) -> int:
@@ -386,6 +421,11 @@ class ValueBased(ReinforcementLearning):
     def sampled_steps(self) -> int:
         """Decisions of an iteration, at least."""
         return self.unroll or self.train_freq
+
+    @property
+    def replays(self) -> bool:
+        """Whether it learns from the steps of earlier iterations, which a buffer keeps."""
+        return True
 
     @property
     def buffers(self) -> dict[str, int]:

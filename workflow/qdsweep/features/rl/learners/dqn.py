@@ -5,6 +5,7 @@ priorities in a sum tree (Schaul et al. 2016, section 3.3 and appendix B.2.1), a
 explores differently.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -307,8 +308,48 @@ class DQNLearner(SB3Learner):
 
     def _train(self, gradient_steps: int) -> None:
         """Makes gradient steps."""
-        self.model.replay_buffer = self.replay.buffer
-        self.model.train(gradient_steps, self._settings.minibatch)
+        settings, buffer = self._settings, self.replay.buffer
+        if settings.learner_shares == 1:
+            self.model.replay_buffer = buffer
+            self.model.train(gradient_steps, settings.minibatch)
+            return
+        internals.update_learning_rate(self.model)
+        for _ in range(gradient_steps):
+            self._fit(buffer.sample(settings.minibatch), torch.ones(settings.minibatch))
+
+    def _fit(self, drawn: Any, weights: Any) -> Any:
+        """Makes a gradient step.
+
+        Args:
+            drawn: The n transitions, as stable-baselines3's buffer returns them.
+            weights: ``(n,)`` the weights of their losses, as a tensor.
+
+        Returns:
+            ``(n,)`` the absolute errors before the step, as a tensor.
+        """
+        count = len(weights)
+
+        def loss(rows: slice) -> tuple[Any, Any]:
+            values, targets = self._values_and_targets(drawn, rows)
+            losses = functional.smooth_l1_loss(values, targets, reduction="none")
+            return (weights[rows] * losses).sum() / count, (values.detach() - targets).abs()
+
+        errors = self._differentiate(count, loss)
+        self._descend()
+        return torch.cat(errors)
+
+    def _values_and_targets(self, drawn: Any, rows: slice) -> tuple[Any, Any]:
+        """Returns the values of the chosen actions and their targets, as tensors ``(n,)``."""
+        drawn = type(drawn)(*(values[rows] for values in drawn))
+        with torch.no_grad():
+            later = self._values_of(drawn.next_observations)
+            targets = drawn.rewards + (1 - drawn.dones) * drawn.discounts * later
+        values = self.model.q_net(drawn.observations).gather(1, drawn.actions.long())
+        return values[:, 0], targets[:, 0]
+
+    def _values_of(self, observations: Any) -> Any:
+        """Returns the values ``(n, 1)`` of observations, by the target network."""
+        return self.model.q_net_target(observations).max(dim=1, keepdim=True).values
 
     def _make(self) -> Any:
         # `Replay` is the buffer, so the one that stable-baselines3 makes has one slot.
@@ -411,9 +452,10 @@ class ApexDQNLearner(DQNLearner):
 
     def _add(self, record: Record) -> None:
         slots = self.replay.add(record)
-        with torch.no_grad():
-            for part in in_blocks(slots, bool(self._actor.image)):
-                self._prioritise(part, *self._values_and_targets(part))
+        for part in in_blocks(slots, bool(self._actor.image)):
+            drawn = internals.transitions(self.replay.buffer, part)
+            pairs = self._in_shares(len(part), partial(self._values_and_targets, drawn))
+            self._prioritise(part, torch.cat([(one - other).abs() for one, other in pairs]))
 
     def _train(self, gradient_steps: int) -> None:
         settings = self._settings
@@ -421,25 +463,17 @@ class ApexDQNLearner(DQNLearner):
         for _ in range(gradient_steps):
             slots = self.priorities.draw(np.random.random_sample(settings.minibatch))
             weights = self.priorities[slots] ** -settings.importance_exponent
-            values, targets = self._values_and_targets(slots)
-            errors = functional.smooth_l1_loss(values, targets, reduction="none")
-            loss = (torch.from_numpy((weights / weights.max()).astype(np.float32)) * errors).mean()
-            self._descend(loss)
-            self._prioritise(slots, values, targets)
+            drawn = internals.transitions(self.replay.buffer, slots)
+            of_losses = torch.from_numpy((weights / weights.max()).astype(np.float32))
+            self._prioritise(slots, self._fit(drawn, of_losses))
 
-    def _values_and_targets(self, slots: Slots) -> tuple[Any, Any]:
-        """Returns the values of the chosen actions and their targets, as tensors ``(n,)``."""
-        network, target = self.model.q_net, self.model.q_net_target
-        drawn = internals.transitions(self.replay.buffer, slots)
-        with torch.no_grad():  # the network chooses, the target network evaluates
-            best = network(drawn.next_observations).argmax(dim=1, keepdim=True)
-            later = target(drawn.next_observations).gather(1, best)
-            targets = drawn.rewards + (1 - drawn.dones) * drawn.discounts * later
-        values = network(drawn.observations).gather(1, drawn.actions.long())
-        return values[:, 0], targets[:, 0]
+    def _values_of(self, observations: Any) -> Any:
+        """Returns values ``(n, 1)``: the network chooses, the target network evaluates."""
+        best = self.model.q_net(observations).argmax(dim=1, keepdim=True)
+        return self.model.q_net_target(observations).gather(1, best)
 
-    def _prioritise(self, slots: Slots, values: Any, targets: Any) -> None:
-        errors = (values.detach() - targets).abs().numpy().astype(np.float64)
+    def _prioritise(self, slots: Slots, errors: Any) -> None:
+        errors = errors.numpy().astype(np.float64)
         self.priorities[slots] = (errors + _LEAST) ** self._settings.priority_exponent
 
 

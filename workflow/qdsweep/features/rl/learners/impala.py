@@ -98,29 +98,49 @@ class IMPALALearner(OnPolicyLearner):
             steps = self._join(episodes)
             self._advance(len(steps.rewards))
             internals.update_learning_rate(self.model)
-            with self._as_of(self._policies[0]), torch.no_grad():
-                blocks = [self._evaluate(block)[1] for block in steps.blocks()]
-            played = torch.cat(blocks).numpy()
+            with self._as_of(self._policies[0]):
+                _, played = self._evaluate_all(steps)
             ends = steps.position % self._settings.n_steps == self._settings.n_steps - 1
             last = ends | steps.over
             # Rows that continue episodes have unrolls of equal length, as in the original.
             unrolls = ends if self._settings.unroll else last
             with self._training():
                 for rows in shuffled_unrolls(unrolls, self._settings.minibatch):
-                    self._improve(steps.at(rows), last[rows], played[rows])
+                    self._improve(steps, rows, last, played)
         self._policies.append(arrays(self.model.policy.state_dict()))
 
-    def _improve(self, steps: Steps, last: NDArray[np.bool_], played: NDArray[np.float32]) -> None:
+    def _improve(
+        self,
+        steps: Steps,
+        rows: RowNumbers,
+        last: NDArray[np.bool_],
+        played: NDArray[np.float32],
+    ) -> None:
         """Makes a gradient step.
 
         Args:
-            steps: The t steps of whole unrolls.
+            steps: The t steps of an iteration.
+            rows: ``(n,)`` the steps of the whole unrolls to learn from.
             last: ``(t,)`` whether a step is the last of its unroll or its episode.
             played: ``(t,)`` logarithm of the probability of each action under the policy that
                 played.
         """
+        starts = np.append(0, 1 + np.flatnonzero(last[rows]))  # of unrolls, and the end
+
+        def loss(unrolls: slice) -> tuple[Any, None]:
+            part = rows[starts[unrolls.start] : starts[unrolls.stop]]
+            return self._loss_of(steps.at(part), last[part], played[part], len(rows)), None
+
+        self._differentiate(len(starts) - 1, loss)
+        self._descend()
+
+    def _loss_of(
+        self, steps: Steps, last: NDArray[np.bool_], played: NDArray[np.float32], count: int
+    ) -> Any:
+        """Returns the part of whole unrolls in the mean loss of `count` steps; see `_improve`."""
         settings, policy = self._settings, self.model.policy
-        values, log_probs, entropy = self._evaluate(steps)
+        seen, actions = torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
+        values, log_probs, entropy = self._evaluate(seen, actions)
         current = values.detach().numpy().astype(np.float64)
         following = np.append(current[1:], 0.0)
         with torch.no_grad():
@@ -137,10 +157,9 @@ class IMPALALearner(OnPolicyLearner):
             rho_bar=settings.rho_bar,
             c_bar=settings.c_bar,
         )
-        gain = (torch.from_numpy(advantages.astype(np.float32)) * log_probs).mean()
-        error = (torch.from_numpy(targets.astype(np.float32)) - values).square().mean()
-        loss = settings.vf_coef * error - gain - settings.ent_coef * entropy.mean()
-        self._descend(loss)
+        gains = torch.from_numpy(advantages.astype(np.float32)) * log_probs
+        errors = (torch.from_numpy(targets.astype(np.float32)) - values).square()
+        return self._add(gains, errors, entropy, count)
 
     @contextmanager
     def _as_of(self, weights: Any) -> Iterator[None]:

@@ -60,6 +60,12 @@ def set_remaining(model: Any, remaining: float) -> None:
     model._current_progress_remaining = remaining
 
 
+def clip_ranges(model: Any) -> tuple[float, float | None]:
+    """Returns PPO's present clip range, and that of its values; None for no limit."""
+    remaining, of_values = model._current_progress_remaining, model.clip_range_vf
+    return model.clip_range(remaining), None if of_values is None else of_values(remaining)
+
+
 def update_learning_rate(model: Any) -> None:
     """Gives the optimiser the learning rate of its schedule."""
     model._update_learning_rate(model.policy.optimizer)

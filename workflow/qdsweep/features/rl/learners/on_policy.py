@@ -1,10 +1,13 @@
 """stable-baselines3's PPO and A2C, with whole episodes in their rollout buffers."""
 
+import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 
@@ -13,6 +16,7 @@ from qdsweep.algorithms.pytorch import arrays
 from qdsweep.domains.base import Actor, Evaluation, Exploration, Floats, Record
 from qdsweep.domains.policies import count_parameters, layer_shapes
 from qdsweep.errors import BadInput
+from qdsweep.features.rl.learners import internals
 from qdsweep.features.rl.learners.policy import RLAlgorithm
 from qdsweep.features.rl.learners.sb3_learner import SB3Learner
 from qdsweep.features.rl.learners.steps import Stacks, Steps
@@ -95,15 +99,92 @@ class OnPolicyLearner(SB3Learner):
         normalize = self._settings.normalize_advantage and buffer.buffer_size > 1
         self.model.normalize_advantage = normalize
         with self._training():
-            self.model.train()
+            if self._settings.learner_shares == 1:
+                self.model.train()
+            else:
+                self._train()
         self.model.rollout_buffer = None
 
-    def _evaluate(self, steps: Steps) -> tuple[Any, Any, Any]:
-        """Returns values, logarithms of the actions' probabilities and entropies, each ``(t,)``."""
-        values, log_probs, entropy = self.model.policy.evaluate_actions(
-            torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
-        )
+    def _train(self) -> None:
+        """Trains as `train()` of stable-baselines3's PPO and A2C, with gradients in shares."""
+        model, settings = self.model, self._settings
+        internals.update_learning_rate(model)
+        is_ppo = isinstance(model, PPO)
+        for _ in range(settings.n_epochs if is_ppo else 1):
+            for batch in model.rollout_buffer.get(settings.minibatch if is_ppo else None):
+                advantages = batch.advantages
+                if model.normalize_advantage and len(advantages) > 1:
+                    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+                loss = partial(self._loss, batch._replace(advantages=advantages))
+                divergence = sum(self._differentiate(len(advantages), loss)) / len(advantages)
+                if is_ppo and settings.target_kl and divergence > 1.5 * settings.target_kl:
+                    return
+                self._descend()
+
+    def _loss(self, batch: Any, rows: slice) -> tuple[Any, Any]:
+        """Returns the part of some rows in the mean loss of a minibatch of PPO or A2C.
+
+        Args:
+            batch: The minibatch, as stable-baselines3's buffer yields it.
+            rows: The rows.
+
+        Returns:
+            The loss, and the sum of the divergences of the old policy from the new one [nats], as
+            tensors.
+        """
+        model, count = self.model, len(batch.returns)
+        batch = type(batch)(*(values[rows] for values in batch))
+        actions = batch.actions.long().flatten() if self._actor.discrete else batch.actions
+        values, log_probs, entropy = self._evaluate(batch.observations, actions)
+        log_ratios = log_probs - batch.old_log_prob
+        if isinstance(model, PPO):
+            clip_range, clip_range_vf = internals.clip_ranges(model)
+            ratios = log_ratios.exp()
+            clipped = ratios.clamp(1 - clip_range, 1 + clip_range)
+            gains = torch.min(batch.advantages * ratios, batch.advantages * clipped)
+            if clip_range_vf is not None:
+                change = (values - batch.old_values).clamp(-clip_range_vf, clip_range_vf)
+                values = batch.old_values + change
+        else:
+            gains = batch.advantages * log_probs
+        errors = (batch.returns - values).square()
+        with torch.no_grad():
+            divergence = (log_ratios.exp() - 1 - log_ratios).sum()
+        return self._add(gains, errors, entropy, count), divergence
+
+    def _add(self, gains: Any, errors: Any, entropies: Any, count: int) -> Any:
+        """Returns the part of some rows in the mean loss of a minibatch of `count` rows."""
+        gain, error, entropy = (values.sum() / count for values in (gains, errors, entropies))
+        settings = self._settings
+        return settings.vf_coef * error - gain - settings.ent_coef * entropy
+
+    def _evaluate(self, observations: Any, actions: Any) -> tuple[Any, Any, Any]:
+        """Returns values, logarithms of the actions' probabilities and entropies, each ``(t,)``.
+
+        Threads may call it: each call has its own object of the policy, because
+        stable-baselines3's keeps the distribution of its latest call.
+
+        Args:
+            observations: ``(t, ...)`` tensor.
+            actions: ``(t,)`` or ``(t, a)`` tensor.
+        """
+        policy = copy.copy(self.model.policy)
+        policy.action_dist = copy.copy(policy.action_dist)
+        values, log_probs, entropy = policy.evaluate_actions(observations, actions)
         return values[:, 0], log_probs, entropy
+
+    def _evaluate_all(self, steps: Steps) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns values and logarithms of the actions' probabilities, each ``(t,)``."""
+
+        def call(block: Steps, rows: slice) -> tuple[Any, Any, Any]:
+            seen, actions = block.observations[rows], block.actions[rows]
+            return self._evaluate(torch.from_numpy(seen), torch.from_numpy(actions))
+
+        parts: list[Any] = []
+        for block in steps.blocks():
+            parts += self._in_shares(len(block.rewards), partial(call, block))
+        values, log_probs = (torch.cat([part[n] for part in parts]).numpy() for n in (0, 1))
+        return values, log_probs
 
     def _make(self) -> Any:
         hidden = self._settings.vf_hidden
@@ -114,6 +195,7 @@ class OnPolicyLearner(SB3Learner):
         network = {
             "net_arch": {"pi": self._hidden, "vf": hidden},
             "log_std_init": self._settings.log_std_init,
+            "ortho_init": self._settings.ortho_init,
         }
         # Episodes fill a buffer of their own, so the one that stable-baselines3 makes has one slot.
         model = self._model(_KINDS[self._settings.type], network, n_steps=1)
@@ -123,14 +205,19 @@ class OnPolicyLearner(SB3Learner):
 
     def _buffer(self, episodes: list[Record]) -> Any:
         """Returns a full rollout buffer, as if one environment had played all episodes."""
-        steps, model = self._join(episodes), self.model
+        steps, model, length = self._join(episodes), self.model, self._settings.return_steps
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
-        with torch.no_grad():
-            blocks = [self._evaluate(block) for block in steps.blocks()]
-            values, log_probs = (torch.cat([block[n] for block in blocks]).numpy() for n in (0, 1))
-            if cut.any():  # the value of the next observation replaces the missing rewards
+        over = steps.over
+        values, log_probs = self._evaluate_all(steps)
+        if cut.any():  # the value of the next observation replaces the missing rewards
+            with torch.no_grad():
                 following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
-                rewards[cut] += model.gamma * following.numpy().ravel()
+            rewards[cut] += model.gamma * following.numpy().ravel()
+        if length:  # the value of the next step, which the episode has, replaces further rewards
+            ends = np.flatnonzero(~over & (steps.position % length == length - 1))
+            rewards[ends] += model.gamma * values[ends + 1]
+            over = over.copy()
+            over[ends] = True
         buffer: Any = _Rollout(
             count,
             spaces.Box(0, 1, (1,)),  # for an array that is replaced
@@ -144,7 +231,7 @@ class OnPolicyLearner(SB3Learner):
         buffer.observations = seen if isinstance(seen, Stacks) else seen[:, np.newaxis]
         buffer.actions[:] = steps.actions.reshape(count, 1, -1)
         buffer.rewards[:, 0] = rewards
-        buffer.episode_starts[:, 0] = np.concatenate([[1], steps.over[:-1]])
+        buffer.episode_starts[:, 0] = np.concatenate([[1], over[:-1]])
         buffer.values[:, 0] = values
         buffer.log_probs[:, 0] = log_probs
         buffer.pos, buffer.full = count, True

@@ -2,6 +2,7 @@
 
 from collections import deque
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from qdsweep.domains.base import (
 )
 from qdsweep.domains.experience import takes
 from qdsweep.errors import BadInput
+from qdsweep.features.rl.learners.reward_scale import RewardScale
 from qdsweep.host.process import trim_memory
 
 # Exploring episodes whose mean return is reported, as stable-baselines3 and RLlib do.
@@ -88,6 +90,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         tokens: The episode that each exploring row continues, see `Unroll`.
         returns: Returns of the latest exploring episodes.
         sampled: Decisions of exploring rows in this iteration.
+        reward_scale: The scale of rewards, where `normalize_rewards` is true.
         is_over: Whether the iteration needs no more batches.
     """
 
@@ -106,6 +109,7 @@ class RLAlgorithm(ArchiveAlgorithm):
             )
         self.learner = self.learner_type(actor, self.settings, learner_seed)
         self.episodes: list[Record] = []
+        self.reward_scale = RewardScale()
         self.sampled = 0
         self._iteration = self._batch = 0
         self.is_over = False
@@ -154,6 +158,9 @@ class RLAlgorithm(ArchiveAlgorithm):
         played = (evaluation.experience or [])[: self.batch_size]
         for row, record in enumerate(played):
             self._note(row, record)
+        if getattr(self.settings, "normalize_rewards", False):  # a replay buffer has no scale
+            continues = [token.seed is not None for token in self.tokens[: len(played)]]
+            played = self.reward_scale.scale(played, continues, self.settings.gamma)
         # A token is long, and the learner only needs to know that there is one.
         records = [
             record._replace(token=record.token and Token())
@@ -194,8 +201,12 @@ class RLAlgorithm(ArchiveAlgorithm):
         trim_memory()
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the archive's metrics, and the mean returns of greedy and exploring episodes."""
-        exploring = float(np.mean(self.returns)) if self.returns else None
+        """Returns the archive's metrics and those of the policy.
+
+        `return` is the mean of the latest greedy objectives. `exploring_return` is the mean of
+        `returns`; it has the rewards themselves where `clip_rewards` gives the learner others.
+        """
+        exploring = fmean(self.returns) if self.returns else None
         return {**super().metrics(), "return": self._return, "exploring_return": exploring}
 
     def change(self, key: str, value: Any) -> None:

@@ -6,9 +6,10 @@ A reload file has the states of a learner's generators, and arrays in place of t
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,11 +19,14 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule
 
 from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
+from qdsweep.algorithms.pytorch.shares import add_gradients, cut
 from qdsweep.domains.base import Actor, Floats, Record
 from qdsweep.errors import QdsweepError
 from qdsweep.features.rl.learners import internals
 from qdsweep.features.rl.learners.steps import Steps, join
+from qdsweep.host.threads import in_order
 
+Result = TypeVar("Result")
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 # qdsweep's name of an argument -> that of stable-baselines3.
 _THEIRS = {"minibatch": "batch_size"}
@@ -224,13 +228,39 @@ class SB3Learner(ABC):
             "a high learning_rate or huge rewards"
         )
 
-    def _descend(self, loss: Any) -> None:
-        """Makes a gradient step with a clipped gradient, as stable-baselines3 does."""
+    def _differentiate(
+        self, count: int, loss: Callable[[slice], tuple[Any, Result]]
+    ) -> list[Result]:
+        """Computes the gradient of a minibatch, in the settings' number of shares.
+
+        Args:
+            count: Rows of the minibatch, or its groups of rows that belong together.
+            loss: Returns the loss of a slice of them, of which the minibatch's is the sum, and
+                anything else. It is called in threads, so it changes nothing.
+
+        Returns:
+            What the shares return in addition, in their order.
+        """
         policy = self.model.policy
         policy.optimizer.zero_grad()
-        loss.backward()
+        shares = [partial(loss, rows) for rows in cut(count, self._settings.learner_shares)]
+        return add_gradients(policy.parameters(), shares)
+
+    def _descend(self) -> None:
+        """Makes a gradient step with a clipped gradient, as stable-baselines3 does."""
+        policy = self.model.policy
         torch.nn.utils.clip_grad_norm_(policy.parameters(), self._settings.max_grad_norm)
         policy.optimizer.step()
+
+    def _in_shares(self, count: int, evaluate: Callable[[slice], Result]) -> list[Result]:
+        """Returns what networks compute for the shares of rows, in order, without gradients."""
+
+        def call(rows: slice) -> Result:
+            with torch.no_grad():  # it is a setting of each thread
+                return evaluate(rows)
+
+        shares = cut(count, self._settings.learner_shares)
+        return in_order([partial(call, rows) for rows in shares])
 
     def change(self, settings: Any) -> None:
         """Changes the settings, and keeps weights and optimiser."""
