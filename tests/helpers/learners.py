@@ -13,7 +13,7 @@ from small_runs import StopsAfter, digest_of, fresh, payload_of
 from qdsweep.algorithms import make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Record
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Actor, Record
 from qdsweep.engines import make_engine
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -26,6 +26,27 @@ BREAKOUT = {
     "max_frames": 60,
 }
 ACTOR = Actor(((8, 4), (2, 8)), True, "relu", None, None, discrete=True)
+SCREENS = Actor(
+    ((8, 64), (2, 8)),
+    True,
+    "relu",
+    None,
+    None,
+    discrete=True,
+    image=(2, 9, 9),
+    convolutions=((4, 3, 2),),
+)
+BOUND = np.ones(2)
+CONTINUOUS = Actor(((8, 4), (2, 8)), True, "tanh", -BOUND, BOUND)
+ACTORS = {"vectors": ACTOR, "screens": SCREENS, "continuous": CONTINUOUS}
+# Minibatches of 8, and of what is left of 3 episodes.
+KEYS = {
+    "ppo": {"n_epochs": 2, "vf_hidden": [6], "ent_coef": 0.01, "decay_steps": 500},
+    "a2c": {"vf_hidden": [6], "normalize_advantage": True, "ent_coef": 0.01},
+    "impala": {"vf_hidden": [6], "n_steps": 5, "ent_coef": 0.01},
+    "dqn": {"n_steps": 2, "target_update_interval": 20, "gamma": 0.9},
+    "apex_dqn": {"n_steps": 2, "target_update_interval": 20, "gamma": 0.9},
+}
 
 
 def made(preset="dqn", actor=ACTOR, **settings):
@@ -111,3 +132,28 @@ def resumed_equals_straight(exp, stops, workers, folder):
     finally:
         pool.close()
     return straight
+
+
+def record(kind: str, seed: int, steps: int) -> Record:
+    """An episode of vectors or of screens, which terminates or is truncated."""
+    one = episode(steps, seed, (TERMINATED, CUT)[seed % 2])
+    if kind == "screens":
+        frames = np.random.default_rng(seed).integers(0, 256, (steps + 1, 81), np.uint8)
+        one = one._replace(observations=frames)
+    return one
+
+
+def trained(name: str, kind: str, **keys):
+    """A learner after two iterations of three episodes."""
+    learner = made(name, ACTORS[kind], **{**KEYS[name], **keys})
+    for iteration in range(2):
+        learner.learn([record(kind, 3 * iteration + seed, 11 + seed) for seed in range(3)])
+    return learner
+
+
+def weights_digest(learner) -> str:
+    """The hash of the weights and of the optimiser's moments."""
+    weights, optimizer = learner.__getstate__()["model"]
+    moments = [state for _, state in sorted(optimizer["state"].items())]
+    parts = [value for part in (weights, *moments) for _, value in sorted(part.items())]
+    return hashlib.sha256(b"".join(np.asarray(part).tobytes() for part in parts)).hexdigest()[:16]

@@ -223,7 +223,7 @@ def test_a_record_of_screens_has_each_frame_once_as_the_policy_saw_it():
 
     domain._eyes.look = look
     result = domain.evaluate(domain.x0[np.newaxis], np.zeros(1, np.uint32), experience=True)
-    (frames, actions, _, ends) = result.experience[0]
+    frames, actions, _, ends = result.experience[0][:4]
     assert (frames.dtype, frames.shape) == (np.uint8, (21, 7056))
     assert frames.nbytes + actions.nbytes < 35e6 * 20 / 4500, "18,000 frames: at most 35 MB"
     assert ends.tolist() == [0] * 19 + [CUT]

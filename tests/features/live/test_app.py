@@ -27,8 +27,8 @@ from waiting import wait_until
 
 from qdsweep.analysis.search_progress import table
 from qdsweep.config.compose import compose
-from qdsweep.features.live.app import RunTable, WatchApp, log_tail
-from qdsweep.metrics import RANK
+from qdsweep.features.live.app import RunTable, WatchApp, log_tail, score_heading
+from qdsweep.metrics import METRICS, RANK, RETURNS
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan, write_plan
 from qdsweep.records.progress import read_standings
@@ -124,6 +124,11 @@ def table_lines(app) -> list[str]:
 
 def standing(app, run: str):
     return app.follow.runs[run].standing
+
+
+def test_the_heading_of_a_score_fits_its_column_and_says_which_return_it_is():
+    assert all(0 < len(score_heading(metric)) <= 9 for metric in METRICS if metric.ranks)
+    assert [score_heading(metric) for metric in RETURNS] == ["EXPLORING", "GREEDY"]
 
 
 def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):

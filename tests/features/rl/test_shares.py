@@ -1,6 +1,5 @@
 """Gradients from shares of a minibatch: the number of shares decides the bits, threads do not."""
 
-import hashlib
 import pickle
 import threading
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 import results
 from in_process import qdsweep
-from learners import ACTOR, episode, made
+from learners import ACTORS, KEYS, made, record, trained, weights_digest
 from refusals import refused
 from support import write_yaml
 
@@ -17,61 +16,13 @@ import torch
 
 from qdsweep.algorithms.pytorch import arrays
 from qdsweep.algorithms.pytorch.discount import DiscountModel
-from qdsweep.algorithms.pytorch.shares import add_gradients, cut
+from qdsweep.algorithms.pytorch.shares import add_gradients, cut_shares
 from qdsweep.config.compose import compose
-from qdsweep.domains.base import CUT, TERMINATED, Actor, Record
+from qdsweep.domains.base import CUT, TERMINATED, Token
 from qdsweep.features.rl.learners.on_policy import OnPolicyLearner
 from qdsweep.host.threads import in_order, use_threads
 from qdsweep.records.results import write_config
 from qdsweep.sweep.ids import run_id
-
-SCREENS = Actor(
-    ((8, 64), (2, 8)),
-    True,
-    "relu",
-    None,
-    None,
-    discrete=True,
-    image=(2, 9, 9),
-    convolutions=((4, 3, 2),),
-)
-BOUND = np.ones(2)
-CONTINUOUS = Actor(((8, 4), (2, 8)), True, "tanh", -BOUND, BOUND)
-ACTORS = {"vectors": ACTOR, "screens": SCREENS, "continuous": CONTINUOUS}
-# Minibatches of 8, and of what is left of 3 episodes.
-KEYS = {
-    "ppo": {"n_epochs": 2, "vf_hidden": [6], "ent_coef": 0.01, "decay_steps": 500},
-    "a2c": {"vf_hidden": [6], "normalize_advantage": True, "ent_coef": 0.01},
-    "impala": {"vf_hidden": [6], "n_steps": 5, "ent_coef": 0.01},
-    "dqn": {"n_steps": 2, "target_update_interval": 20, "gamma": 0.9},
-    "apex_dqn": {"n_steps": 2, "target_update_interval": 20, "gamma": 0.9},
-}
-
-
-def record(kind: str, seed: int, steps: int) -> Record:
-    """An episode of vectors or of screens, which terminates or is truncated."""
-    one = episode(steps, seed, (TERMINATED, CUT)[seed % 2])
-    if kind == "screens":
-        frames = np.random.default_rng(seed).integers(0, 256, (steps + 1, 81), np.uint8)
-        one = one._replace(observations=frames)
-    return one
-
-
-def trained(name: str, kind: str, **keys):
-    """A learner after two iterations of three episodes."""
-    learner = made(name, ACTORS[kind], **{**KEYS[name], **keys})
-    for iteration in range(2):
-        learner.learn([record(kind, 3 * iteration + seed, 11 + seed) for seed in range(3)])
-    return learner
-
-
-def digest(learner) -> str:
-    """The hash of the weights and of the optimiser's moments."""
-    weights, optimizer = learner.__getstate__()["model"]
-    moments = [state for _, state in sorted(optimizer["state"].items())]
-    parts = [value for part in (weights, *moments) for _, value in sorted(part.items())]
-    return hashlib.sha256(b"".join(np.asarray(part).tobytes() for part in parts)).hexdigest()[:16]
-
 
 # Of one share: the bits of releases before `learner_shares`.
 GOLDEN = {
@@ -102,7 +53,7 @@ def threads():
 def test_one_share_has_the_bits_of_earlier_releases(name, kind):
     if not torch.__version__.startswith("2.13.0"):
         pytest.skip("other versions of torch have other bits")
-    assert digest(trained(name, kind)) == GOLDEN[name, kind]
+    assert weights_digest(trained(name, kind)) == GOLDEN[name, kind]
 
 
 @pytest.mark.parametrize(("name", "kind"), GOLDEN)
@@ -112,7 +63,7 @@ def test_shares_decide_the_bits_and_threads_do_not(name, kind, threads):
     for shares in (1, 3, 16):
         for number in (1, 2, 3):
             threads(number)
-            digests[shares, number] = digest(trained(name, kind, learner_shares=shares))
+            digests[shares, number] = weights_digest(trained(name, kind, learner_shares=shares))
         assert len({digests[shares, number] for number in (1, 2, 3)}) == 1
     assert digests[1, 1] != digests[3, 1] != digests[16, 1]
 
@@ -205,6 +156,23 @@ def _gradient_steps(learner) -> int:
     return int(state["step"])
 
 
+def test_a_share_of_impala_has_whole_unrolls_also_where_an_episode_ends_in_one(monkeypatch):
+    learner = made("impala", unroll=20, n_steps=5, minibatch=4, learner_shares=3)
+    ends = np.zeros(20, np.uint8)
+    ends[7], ends[19] = TERMINATED, CUT
+    seen = np.random.default_rng(4).normal(size=(22, 4)).astype(np.float32)
+    row = record("vectors", 0, 20)._replace(observations=seen, ends=ends, token=Token())
+    sizes, loss_of = [], learner._loss_of
+
+    def noted(steps, *others):
+        sizes.append(len(steps.rewards))
+        return loss_of(steps, *others)
+
+    monkeypatch.setattr(learner, "_loss_of", noted)
+    learner.learn([row])
+    assert sizes == [5, 5, 10]
+
+
 def test_each_thread_computes_with_one_thread(threads):
     threads(2)
     barrier = threading.Barrier(2)
@@ -223,7 +191,7 @@ def test_each_thread_computes_with_one_thread(threads):
     ("count", "parts", "sizes"), [(8, 3, [2, 3, 3]), (2, 16, [1, 1]), (256, 16, [16] * 16)]
 )
 def test_shares_are_consecutive_and_of_nearly_equal_sizes(count, parts, sizes):
-    rows = cut(count, parts)
+    rows = cut_shares(count, parts)
     assert [part.stop - part.start for part in rows] == sizes
     assert np.concatenate([np.arange(count)[part] for part in rows]).tolist() == [*range(count)]
 
@@ -231,7 +199,7 @@ def test_shares_are_consecutive_and_of_nearly_equal_sizes(count, parts, sizes):
 def test_a_bias_that_stays_zero_and_what_no_loss_needs_get_no_gradient():
     unused, fixed, used = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
     fixed.requires_grad_(False)
-    calls = [lambda rows=rows: ((used * fixed)[rows].sum(), rows) for rows in cut(2, 2)]
+    calls = [lambda rows=rows: ((used * fixed)[rows].sum(), rows) for rows in cut_shares(2, 2)]
     assert add_gradients([unused, fixed, used], calls) == [slice(0, 1), slice(1, 2)]
     assert unused.grad is None and fixed.grad is None and used.grad.tolist() == [1, 1]
 

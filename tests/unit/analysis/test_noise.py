@@ -159,6 +159,21 @@ def test_a_metric_that_the_file_asks_for_ranks_but_is_not_tested(tmp_path):
     assert "significant" not in text and "may be the best" not in text
 
 
+@pytest.mark.parametrize("rank", ["return", "exploring_return"])
+def test_returns_of_learners_count_no_lucky_evaluation_and_are_tested(tmp_path, rank):
+    sweep = make(tmp_path, rank=rank)
+    for run in (tmp_path / "runs").iterdir():
+        metrics = pd.read_csv(run / "metrics.csv")
+        for name in ("return", "exploring_return"):
+            metrics[name] = metrics["norm_qd_score"]
+        metrics.to_csv(run / "metrics.csv", index=False)
+    aggregate(sweep, tmp_path / "runs")
+    text = headline(data_of(sweep))
+    names_all(text, "is a mean of all episodes that it counts")
+    assert NOT_TESTED not in text and NOT_RANKED not in text
+    assert len(pairs_of(sweep)) == 1
+
+
 @pytest.mark.parametrize("policy", ["fixed", 52])
 def test_one_instance_per_seed_is_ranked_as_ever(tmp_path, policy):
     text = headline(data_of(make(tmp_path, evaluation_seed=policy)))

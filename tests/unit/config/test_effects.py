@@ -48,6 +48,7 @@ EXCEPTIONS = {
     r"algorithm\.archive\.learner_shares": "its rounding leaves the order of solutions as it is",
     r"algorithm\.emitters\.0\.selection_rule": "openai_es takes all solutions; its preset has mu",
     r"algorithm\.clip_rewards": "only the environment knows its rewards",
+    r"algorithm\.device": "without a GPU, a run is refused: tests/features/rl/test_gpu.py",
     r"domain\.measures\.\d\.(name|range)": "a label; `ranges` replaces the range",
 }
 SMALL = {

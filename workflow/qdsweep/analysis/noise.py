@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdsweep.config.compose import read_part
 from qdsweep.errors import BadInput
-from qdsweep.metrics import BY_NAME, NORM_DELIVERED, NORM_QD_SCORE, RANK, REEVALUATED, Metric
+from qdsweep.metrics import (
+    BY_NAME,
+    NORM_DELIVERED,
+    NORM_QD_SCORE,
+    RANK,
+    REEVALUATED,
+    RETURNS,
+    Metric,
+)
 from qdsweep.records.paths import RunDir, RunFiles, is_imported
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import UNKNOWN, read_config, stochastic_of
@@ -87,8 +95,11 @@ def with_noise(plan: Plan, words: Iterable[tuple[str, str]]) -> Plan:
 
 
 def is_lucky(plan: Plan, scale: str, metric: Metric) -> bool:
-    """Returns whether a metric counts lucky evaluations on a scale."""
-    return plan.noise.get(scale) == LUCKY and metric not in REEVALUATED
+    """Returns whether a metric counts lucky evaluations on a scale.
+
+    Returns of a learner do not: they are means of all its episodes, and none is kept for its score.
+    """
+    return plan.noise.get(scale) == LUCKY and metric not in (*REEVALUATED, *RETURNS)
 
 
 def as_reported(plan: Plan, metric: Metric) -> str:
@@ -159,6 +170,11 @@ def noise_text(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame | None"
                 f" No such score is known for {plural(lacking, 'run')}: the archive is empty, or"
                 " another sweep has extended the run beyond this budget."
             )
+    elif LUCKY in words and rank in RETURNS:
+        text = (
+            " Evaluations of this task depend on their seed. The elites of an archive were kept for"
+            f" lucky ones, but the {rank.phrase} is a mean of all episodes that it counts."
+        )
     elif LUCKY in words:
         text = (
             " Evaluations of this task depend on their seed. Each elite was kept for one lucky"

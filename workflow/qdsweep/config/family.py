@@ -156,6 +156,11 @@ class AlgorithmConfig(Model, ABC):
         return False
 
     @property
+    def needs_gpu(self) -> bool:
+        """Whether the main process computes on a GPU."""
+        return False
+
+    @property
     def explores(self) -> bool:
         """Whether it plays one policy many times, with other random numbers each time."""
         return False

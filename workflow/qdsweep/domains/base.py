@@ -45,7 +45,7 @@ class Token(NamedTuple):
 class Unroll(NamedTuple):
     """The decisions of rows that continue an episode, instead of playing a whole one.
 
-    Such a row goes on with the episode of its token, and with new ones where that has ended. Their
+    Such a row continues the episode of its token, and starts new ones where that has ended. Their
     seeds come from the seed of the evaluation. The row depends only on its solution, that seed and
     the token. A process that still has the environment of the token continues with it. Any other
     process plays the actions again.

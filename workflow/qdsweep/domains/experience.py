@@ -27,7 +27,7 @@ from qdsweep.errors import BadInput
 
 # The largest mean distance of actions from the network's, which may have noise [half ranges].
 _NEAR = 0.1
-# Each row of a check pauses its episode after so many decisions, so many times.
+# How many decisions a row of a check plays until it pauses its episode, and how often it does.
 _DECISIONS, _UNROLLS = 7, 4
 
 

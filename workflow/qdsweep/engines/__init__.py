@@ -62,6 +62,7 @@ def make_engine(
         settings(),
         str(Path.cwd()),
         None if state is None else str(state.workers),
+        experiment.algorithm.needs_gpu,
     )
     module, _, name = EXECUTORS[cluster.engine_name].partition(":")
     connect = getattr(importlib.import_module(module), name)

@@ -103,6 +103,7 @@ class Order(NamedTuple):
         settings: The CPU settings of the run, which all workers must have.
         directory: The main process's working directory, for the user's plug-ins.
         logs: The folder of the workers' logs; None to leave their output as it is.
+        hides_gpus: Whether workers see no GPU, because the main process computes on it.
     """
 
     domain: DomainConfig
@@ -112,6 +113,7 @@ class Order(NamedTuple):
     settings: dict[str, str]
     directory: str
     logs: str | None
+    hides_gpus: bool = False
 
 
 class Evaluator:
@@ -131,6 +133,8 @@ class Evaluator:
         self._order = order
         self._log: WorkerLog | None = None
         self._is_new = True
+        if order.hides_gpus:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
         if order.logs is not None:
             self._log = WorkerLog(_log_file(order.logs), self.name)
             self._log.take_over_output()

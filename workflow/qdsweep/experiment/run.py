@@ -79,13 +79,18 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
     experiment, run = attempt.experiment, attempt.run
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
+    if experiment.algorithm.needs_gpu:
+        from qdsweep.algorithms.pytorch import gpu  # imports torch
+
+        versions |= gpu.gpu_versions()
     domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
     require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
     require_baseline()
-    use_threads(attempt.cluster.learner_workers)
+    # Threads would share the GPU, which computes one share after the other anyway.
+    use_threads(1 if experiment.algorithm.needs_gpu else attempt.cluster.learner_workers)
     saved = reload.newest(attempt, versions)
     run.state.unseal()
     if saved is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -19,7 +19,7 @@ def use_threads(number: int) -> None:
     _pool = ThreadPoolExecutor(number) if number > 1 else None
 
 
-def in_order(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+def in_order(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """Makes independent calls, several at a time, and returns their results in order."""
     if _pool is None or len(calls) == 1:
         return [call() for call in calls]

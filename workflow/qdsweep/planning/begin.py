@@ -9,7 +9,7 @@ from qdsweep.config.memory import require_memory_of
 from qdsweep.config.requirements import check_installed, require_libraries
 from qdsweep.features import member
 from qdsweep.files import time_of, try_to_remove
-from qdsweep.planning.checks import check_fit
+from qdsweep.planning.checks import check_fit, check_gpus
 from qdsweep.planning.slurm_jobs import requeue_lost, require_request
 from qdsweep.planning.start import Start
 from qdsweep.records.aside import put_back
@@ -53,10 +53,12 @@ def begin(
                 for experiment in found.unfinished:
                     require_memory_of(experiment)
         # With all that their algorithms may become on the way.
-        try_algorithms(with_changes(start.settings, found.unfinished))
+        changed = with_changes(start.settings, found.unfinished)
+        try_algorithms(changed, are_here=not is_remote)
     if image:
         member("image.image:prepare_image", "--sdm apptainer")(image)
     if is_remote:
+        check_gpus(config, cluster, start.sweep.settings)
         require_request(config, cluster, slurm)
     for folder in (start.results.runs, start.folder.path):
         if folder.exists():

@@ -92,6 +92,27 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
             )
 
 
+def check_gpus(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:
+    """Refuses Slurm jobs without a GPU for runs that need one.
+
+    Args:
+        cluster: The cluster config.
+        name: Its name, for the message.
+        runs: Run id -> experiment.
+
+    Raises:
+        BadInput: A run needs a GPU, and its job would have none.
+    """
+    if cluster.gpus or "gpu" in cluster.extra:
+        return
+    for run, experiment in runs.items():
+        if experiment.algorithm.needs_gpu:
+            raise BadInput(
+                f"cluster {name}: gpus = 0, but {run} has algorithm.device = cuda. Set gpus: 1 in "
+                "the cluster config, or device: cpu"
+            )
+
+
 def require_own_code(experiment: Experiment) -> None:
     """Refuses the user's code if its file is missing, is not Python, or lacks the named part.
 

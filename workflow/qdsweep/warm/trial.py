@@ -13,11 +13,12 @@ from qdsweep.host.machine import apply_baseline
 
 # These keys change neither how an algorithm is made nor its first ask.
 _APART = {"seed", *BUDGETS, "reload", "timeout"}
+_HERE = "here"
 # After this time it prints what it waits for [s].
 NOTICE_SECONDS = 15.0
 
 
-def try_algorithms(experiments: Iterable[Experiment]) -> None:
+def try_algorithms(experiments: Iterable[Experiment], *, are_here: bool = True) -> None:
     """Makes algorithms with user code, and learners, once in a separate process.
 
     An error of their constructors is then reported once, and not by every run: a learner refuses
@@ -25,6 +26,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
 
     Args:
         experiments: Those of the runs to compute.
+        are_here: Whether the runs are computed on this machine, which then needs their GPU.
 
     Raises:
         BadInput: An algorithm cannot be made, pickled or asked; the message has the reason.
@@ -39,7 +41,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
     own = sorted({part for one in kinds.values() for part in _parts(one)})
     waits = f"qdsweep: still tries {', '.join(own)}, once before all runs"
-    words = [sys.executable, "-P", "-m", "qdsweep.warm.trial"]
+    words = [sys.executable, "-P", "-m", "qdsweep.warm.trial", *[_HERE] * are_here]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()
@@ -72,6 +74,10 @@ def main() -> int:
     for experiment in tried:
         try:
             with contextlib.redirect_stdout(sys.stderr):  # its output is not the message
+                if _HERE in sys.argv and experiment.algorithm.needs_gpu:
+                    from qdsweep.algorithms.pytorch.gpu import gpu_versions
+
+                    gpu_versions()
                 try_out(experiment)
         except BadInput as error:
             print(f"domain {experiment.domain.name}: {error}" if several else error)

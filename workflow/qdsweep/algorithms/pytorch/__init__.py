@@ -3,6 +3,7 @@
 A module that imports torch first imports this package, or is in it.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ except ImportError as error:  # a build for another machine, or a missing system
 require_baseline()
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # of a GPU: torch then repeats its bits
 
 
 def arrays(state: Any) -> Any:

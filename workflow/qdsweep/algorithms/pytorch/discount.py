@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
-from qdsweep.algorithms.pytorch.shares import add_gradients, cut
+from qdsweep.algorithms.pytorch.shares import add_gradients, cut_shares
 from qdsweep.domains.base import Floats
 from qdsweep.errors import QdsweepError
 
@@ -108,7 +108,7 @@ class DiscountModel(DiscountModelManager):
                 for points, discounts in batches:
                     self.optimizer.zero_grad()
                     loss = partial(self._loss, points, discounts)
-                    parts = [partial(loss, rows) for rows in cut(len(points), shares)]
+                    parts = [partial(loss, rows) for rows in cut_shares(len(points), shares)]
                     total += sum(add_gradients(self.model.parameters(), parts)) * len(points)
                     self.optimizer.step()
                 losses.append(total / len(data))

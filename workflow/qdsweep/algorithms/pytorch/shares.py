@@ -14,12 +14,12 @@ import torch
 from qdsweep.host.threads import in_order
 
 # Returns the loss of a share, and anything else that the caller needs of it.
-Share = Callable[[], tuple[torch.Tensor, Any]]
+LossOfShare = Callable[[], tuple[torch.Tensor, Any]]
 # Numbers that one call adds: its part of the sum stays in the cache of a core.
 _BLOCK = 1 << 16
 
 
-def cut(count: int, parts: int) -> list[slice]:
+def cut_shares(count: int, parts: int) -> list[slice]:
     """Returns consecutive slices of `count` rows, whose sizes differ by 1 at most.
 
     Args:
@@ -31,7 +31,9 @@ def cut(count: int, parts: int) -> list[slice]:
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
-def add_gradients(parameters: Iterable[torch.nn.Parameter], shares: Sequence[Share]) -> list[Any]:
+def add_gradients(
+    parameters: Iterable[torch.nn.Parameter], shares: Sequence[LossOfShare]
+) -> list[Any]:
     """Gives parameters the gradient of the sum of all shares' losses.
 
     Args:
@@ -54,12 +56,12 @@ def add_gradients(parameters: Iterable[torch.nn.Parameter], shares: Sequence[Sha
             parameter.grad = torch.empty_like(parameter)
             size = parameter.numel()
             flat = [values.view(-1) for values in (parameter.grad, *gradients)]
-            calls += [partial(_add, rows, *flat) for rows in cut(size, -(-size // _BLOCK))]
+            calls += [partial(_add, rows, *flat) for rows in cut_shares(size, -(-size // _BLOCK))]
     in_order(calls)
     return [other for _, other in results]
 
 
-def _differentiate(share: Share, learnt: list[torch.nn.Parameter]) -> tuple[list[Any], Any]:
+def _differentiate(share: LossOfShare, learnt: list[torch.nn.Parameter]) -> tuple[list[Any], Any]:
     """Returns the gradients of a share, None where its loss needs no parameter, and the rest."""
     loss, other = share()
     gradients = torch.autograd.grad(loss, learnt, allow_unused=True)

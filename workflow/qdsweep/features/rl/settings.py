@@ -149,6 +149,14 @@ class ReinforcementLearning(Family):
     )
 
     learner_shares: LearnerShares = 1
+    device: Literal["cpu", "cuda"] = Field(
+        title="training on",
+        default="cpu",
+        description=(
+            "where networks are trained: cpu, or the first GPU (cuda) that the main process sees. "
+            "The results of a GPU depend on its model, driver and CUDA"
+        ),
+    )
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -164,6 +172,11 @@ class ReinforcementLearning(Family):
     def needs_experience(self) -> bool:
         """Whether it learns from the steps of the episodes."""
         return True
+
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether its networks are trained on a GPU."""
+        return self.device == "cuda"
 
     @property
     def explores(self) -> bool:

@@ -17,6 +17,7 @@ from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional
 
+from qdsweep.algorithms.pytorch import arrays
 from qdsweep.domains.base import Actor, Exploration, Floats, Record
 from qdsweep.errors import BadInput
 from qdsweep.features.rl.learners import internals
@@ -306,33 +307,41 @@ class DQNLearner(SB3Learner):
             network, target = self.model.q_net, self.model.q_net_target
             polyak_update(network.parameters(), target.parameters(), settings.tau)
 
+    @property
+    def _transitions(self) -> Any:
+        """The replay buffer of stable-baselines3, whose samples are on the model's device."""
+        buffer = self.replay.buffer
+        buffer.device = self.model.device
+        return buffer
+
     def _train(self, gradient_steps: int) -> None:
         """Makes gradient steps."""
-        settings, buffer = self._settings, self.replay.buffer
+        settings, buffer = self._settings, self._transitions
         if settings.learner_shares == 1:
             self.model.replay_buffer = buffer
             self.model.train(gradient_steps, settings.minibatch)
             return
         internals.update_learning_rate(self.model)
         for _ in range(gradient_steps):
-            self._fit(buffer.sample(settings.minibatch), torch.ones(settings.minibatch))
+            weights = np.ones(settings.minibatch, np.float32)
+            self._fit(buffer.sample(settings.minibatch), weights)
 
-    def _fit(self, drawn: Any, weights: Any) -> Any:
+    def _fit(self, drawn: Any, weights: NDArray[np.float32]) -> Any:
         """Makes a gradient step.
 
         Args:
             drawn: The n transitions, as stable-baselines3's buffer returns them.
-            weights: ``(n,)`` the weights of their losses, as a tensor.
+            weights: ``(n,)`` the weights of their losses.
 
         Returns:
             ``(n,)`` the absolute errors before the step, as a tensor.
         """
-        count = len(weights)
+        count, factors = len(weights), self._tensor(weights)
 
         def loss(rows: slice) -> tuple[Any, Any]:
             values, targets = self._values_and_targets(drawn, rows)
             losses = functional.smooth_l1_loss(values, targets, reduction="none")
-            return (weights[rows] * losses).sum() / count, (values.detach() - targets).abs()
+            return (factors[rows] * losses).sum() / count, (values.detach() - targets).abs()
 
         errors = self._differentiate(count, loss)
         self._descend()
@@ -453,7 +462,7 @@ class ApexDQNLearner(DQNLearner):
     def _add(self, record: Record) -> None:
         slots = self.replay.add(record)
         for part in in_blocks(slots, bool(self._actor.image)):
-            drawn = internals.transitions(self.replay.buffer, part)
+            drawn = internals.transitions(self._transitions, part)
             pairs = self._in_shares(len(part), partial(self._values_and_targets, drawn))
             self._prioritise(part, torch.cat([(one - other).abs() for one, other in pairs]))
 
@@ -463,9 +472,8 @@ class ApexDQNLearner(DQNLearner):
         for _ in range(gradient_steps):
             slots = self.priorities.draw(np.random.random_sample(settings.minibatch))
             weights = self.priorities[slots] ** -settings.importance_exponent
-            drawn = internals.transitions(self.replay.buffer, slots)
-            of_losses = torch.from_numpy((weights / weights.max()).astype(np.float32))
-            self._prioritise(slots, self._fit(drawn, of_losses))
+            drawn = internals.transitions(self._transitions, slots)
+            self._prioritise(slots, self._fit(drawn, (weights / weights.max()).astype(np.float32)))
 
     def _values_of(self, observations: Any) -> Any:
         """Returns values ``(n, 1)``: the network chooses, the target network evaluates."""
@@ -473,7 +481,7 @@ class ApexDQNLearner(DQNLearner):
         return self.model.q_net_target(observations).gather(1, best)
 
     def _prioritise(self, slots: Slots, errors: Any) -> None:
-        errors = errors.numpy().astype(np.float64)
+        errors = arrays(errors).astype(np.float64)
         self.priorities[slots] = (errors + _LEAST) ** self._settings.priority_exponent
 
 

@@ -106,13 +106,14 @@ class IMPALALearner(OnPolicyLearner):
             unrolls = ends if self._settings.unroll else last
             with self._training():
                 for rows in shuffled_unrolls(unrolls, self._settings.minibatch):
-                    self._improve(steps, rows, last, played)
+                    self._improve(steps, rows, unrolls[rows], last, played)
         self._policies.append(arrays(self.model.policy.state_dict()))
 
     def _improve(
         self,
         steps: Steps,
         rows: RowNumbers,
+        ends: NDArray[np.bool_],
         last: NDArray[np.bool_],
         played: NDArray[np.float32],
     ) -> None:
@@ -121,11 +122,12 @@ class IMPALALearner(OnPolicyLearner):
         Args:
             steps: The t steps of an iteration.
             rows: ``(n,)`` the steps of the whole unrolls to learn from.
+            ends: ``(n,)`` whether each is the last of its unroll.
             last: ``(t,)`` whether a step is the last of its unroll or its episode.
             played: ``(t,)`` logarithm of the probability of each action under the policy that
                 played.
         """
-        starts = np.append(0, 1 + np.flatnonzero(last[rows]))  # of unrolls, and the end
+        starts = [0, *(1 + np.flatnonzero(ends[:-1])), len(rows)]  # of unrolls, and the end
 
         def loss(unrolls: slice) -> tuple[Any, None]:
             part = rows[starts[unrolls.start] : starts[unrolls.stop]]
@@ -139,26 +141,26 @@ class IMPALALearner(OnPolicyLearner):
     ) -> Any:
         """Returns the part of whole unrolls in the mean loss of `count` steps; see `_improve`."""
         settings, policy = self._settings, self.model.policy
-        seen, actions = torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
+        seen, actions = self._tensor(steps.observations), self._tensor(steps.actions)
         values, log_probs, entropy = self._evaluate(seen, actions)
-        current = values.detach().numpy().astype(np.float64)
+        current = arrays(values).astype(np.float64)
         following = np.append(current[1:], 0.0)
         with torch.no_grad():
-            beyond = policy.predict_values(torch.from_numpy(steps.following[last]))
-        following[last] = beyond.numpy().ravel()
+            beyond = policy.predict_values(self._tensor(steps.following[last]))
+        following[last] = arrays(beyond).ravel()
         following[steps.over & ~steps.cut] = 0.0
         targets, advantages = vtrace(
             steps.rewards.astype(np.float64),
             current,
             following,
             last,
-            np.exp(log_probs.detach().numpy().astype(np.float64) - played),
+            np.exp(arrays(log_probs).astype(np.float64) - played),
             gamma=settings.gamma,
             rho_bar=settings.rho_bar,
             c_bar=settings.c_bar,
         )
-        gains = torch.from_numpy(advantages.astype(np.float32)) * log_probs
-        errors = (torch.from_numpy(targets.astype(np.float32)) - values).square()
+        gains = self._tensor(advantages.astype(np.float32)) * log_probs
+        errors = (self._tensor(targets.astype(np.float32)) - values).square()
         return self._add(gains, errors, entropy, count)
 
     @contextmanager

@@ -42,14 +42,16 @@ def build(
 ) -> Any:
     """Returns an algorithm without an environment, as stable-baselines3's `load` makes it.
 
+    It computes on the CPU if torch does not find the GPU that is asked for.
+
     Args:
         kind: Its class.
         policy: The name of the class of its policy.
         observations: The space of observations.
         actions: The space of actions.
-        given: Further arguments.
+        given: Further arguments, with the `device`.
     """
-    model = kind(policy, None, device="cpu", _init_setup_model=False, **given)
+    model = kind(policy, None, _init_setup_model=False, **given)
     model.observation_space, model.action_space, model.n_envs = observations, actions, 1
     model._setup_model()
     return model

@@ -178,12 +178,12 @@ class OnPolicyLearner(SB3Learner):
 
         def call(block: Steps, rows: slice) -> tuple[Any, Any, Any]:
             seen, actions = block.observations[rows], block.actions[rows]
-            return self._evaluate(torch.from_numpy(seen), torch.from_numpy(actions))
+            return self._evaluate(self._tensor(seen), self._tensor(actions))
 
         parts: list[Any] = []
         for block in steps.blocks():
             parts += self._in_shares(len(block.rewards), partial(call, block))
-        values, log_probs = (torch.cat([part[n] for part in parts]).numpy() for n in (0, 1))
+        values, log_probs = (arrays(torch.cat([part[n] for part in parts])) for n in (0, 1))
         return values, log_probs
 
     def _make(self) -> Any:
@@ -207,12 +207,11 @@ class OnPolicyLearner(SB3Learner):
         """Returns a full rollout buffer, as if one environment had played all episodes."""
         steps, model, length = self._join(episodes), self.model, self._settings.return_steps
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
-        over = steps.over
-        values, log_probs = self._evaluate_all(steps)
+        over, values, log_probs = steps.over, *self._evaluate_all(steps)
         if cut.any():  # the value of the next observation replaces the missing rewards
             with torch.no_grad():
-                following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
-            rewards[cut] += model.gamma * following.numpy().ravel()
+                following = model.policy.predict_values(self._tensor(steps.following[cut]))
+            rewards[cut] += model.gamma * arrays(following).ravel()
         if length:  # the value of the next step, which the episode has, replaces further rewards
             ends = np.flatnonzero(~over & (steps.position % length == length - 1))
             rewards[ends] += model.gamma * values[ends + 1]
@@ -222,7 +221,7 @@ class OnPolicyLearner(SB3Learner):
             count,
             spaces.Box(0, 1, (1,)),  # for an array that is replaced
             model.action_space,
-            device="cpu",
+            device=model.device,
             gae_lambda=model.gae_lambda,
             gamma=model.gamma,
         )

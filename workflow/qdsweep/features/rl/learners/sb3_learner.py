@@ -14,19 +14,20 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule
 
 from qdsweep.algorithms.pytorch import arrays, is_finite, tensors
-from qdsweep.algorithms.pytorch.shares import add_gradients, cut
+from qdsweep.algorithms.pytorch.shares import add_gradients, cut_shares
 from qdsweep.domains.base import Actor, Floats, Record
 from qdsweep.errors import QdsweepError
 from qdsweep.features.rl.learners import internals
 from qdsweep.features.rl.learners.steps import Steps, join
 from qdsweep.host.threads import in_order
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 # qdsweep's name of an argument -> that of stable-baselines3.
 _THEIRS = {"minibatch": "batch_size"}
@@ -172,6 +173,10 @@ class SB3Learner(ABC):
         """Returns the steps of episodes, in their order."""
         return join(episodes, discrete=self._actor.discrete, image=self._actor.image)
 
+    def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
+        """Returns an array as a tensor on the model's device."""
+        return torch.from_numpy(values).to(self.model.device)
+
     def _weights(self, layers: Iterable[Any]) -> Floats:
         """Returns the weights ``(d,)`` of layers, in the layout of the domain's policies.
 
@@ -229,8 +234,8 @@ class SB3Learner(ABC):
         )
 
     def _differentiate(
-        self, count: int, loss: Callable[[slice], tuple[Any, Result]]
-    ) -> list[Result]:
+        self, count: int, loss: Callable[[slice], tuple[Any, _Result]]
+    ) -> list[_Result]:
         """Computes the gradient of a minibatch, in the settings' number of shares.
 
         Args:
@@ -243,7 +248,7 @@ class SB3Learner(ABC):
         """
         policy = self.model.policy
         policy.optimizer.zero_grad()
-        shares = [partial(loss, rows) for rows in cut(count, self._settings.learner_shares)]
+        shares = [partial(loss, rows) for rows in cut_shares(count, self._settings.learner_shares)]
         return add_gradients(policy.parameters(), shares)
 
     def _descend(self) -> None:
@@ -252,14 +257,14 @@ class SB3Learner(ABC):
         torch.nn.utils.clip_grad_norm_(policy.parameters(), self._settings.max_grad_norm)
         policy.optimizer.step()
 
-    def _in_shares(self, count: int, evaluate: Callable[[slice], Result]) -> list[Result]:
+    def _in_shares(self, count: int, evaluate: Callable[[slice], _Result]) -> list[_Result]:
         """Returns what networks compute for the shares of rows, in order, without gradients."""
 
-        def call(rows: slice) -> Result:
+        def call(rows: slice) -> _Result:
             with torch.no_grad():  # it is a setting of each thread
                 return evaluate(rows)
 
-        shares = cut(count, self._settings.learner_shares)
+        shares = cut_shares(count, self._settings.learner_shares)
         return in_order([partial(call, rows) for rows in shares])
 
     def change(self, settings: Any) -> None:
