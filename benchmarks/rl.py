@@ -1,6 +1,6 @@
 """PPO and A2C compared with stable-baselines3's own `learn()`: returns, CPU time, workers.
 
-    python benchmarks/rl.py [--seeds 10] [--steps STEPS] [--kinds ppo a2c] [--results DIR]
+    python benchmarks/rl.py [--seeds 10] [--steps STEPS] [--kinds ppo a2c] [--pairs 15]
 
 Both learn CartPole-v1 for equally many environment steps, each seed in its own process. Then the
 last policy plays 100 greedy episodes on common seeds. All settings are equal: those of our preset.
@@ -8,7 +8,10 @@ A2C has stable-baselines3's own advantages (`gae_lambda: 1`, not normalised) and
 to 0, so that the end is not left to chance. An update has 1,024 steps (PPO) or 40 (A2C, as in
 stable-baselines3: 5 of 8 environments), here of whole episodes with at least this many steps. CPU
 seconds are those of learning and playing after a first update, without imports and compilation.
-Results stay in DIR, and the same command resumes.
+
+PPO with unrolls does what stable-baselines3 does, so their speeds are compared by pairs of runs,
+which take turns. Their curves are compared by benchmarks/learning_curves.py. Results stay in DIR,
+and the same command resumes.
 """
 
 import argparse
@@ -42,12 +45,14 @@ ENVIRONMENTS = 8
 # Steps of an update, and the number of episodes that qdsweep plays at a time to get them.
 # An episode has 500 steps at most.
 UPDATE = {"ppo": {"n_steps": 1024, "batch_size": 8}, "a2c": {"n_steps": 40, "batch_size": 1}}
+# Of a run of a pair.
+PAIRED = 30_000
 Row = dict[str, Any]
 
 
 def experiment(kind: str, seed: int, steps: int) -> Experiment:
     """Ours: nothing but the first iteration is judged, so that all steps are learned from."""
-    changes = {"algorithm": kind, "seed": seed, "steps": steps, **UPDATE[kind]}
+    changes = {"algorithm": kind, "seed": seed, "steps": steps, **UPDATE.get(kind, {})}
     if kind == "a2c":
         changes |= {"gae_lambda": 1.0, "normalize_advantage": False, "decay_steps": steps}
     return compose("rl_cartpole", {**changes, "evaluate_every": 10_000})
@@ -90,10 +95,10 @@ def theirs(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
     from stable_baselines3 import A2C, PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    made: Any = {"ppo": PPO, "a2c": A2C}[kind]
+    made: Any = {"ppo": PPO, "ppo_unroll": PPO, "a2c": A2C}[kind]
     ours = experiment(kind, seed, steps).algorithm.model_dump()
-    ours |= {"n_steps": UPDATE[kind]["n_steps"] // ENVIRONMENTS}
-    if kind == "ppo":
+    ours["n_steps"] = ours["unroll"] or UPDATE[kind]["n_steps"] // ENVIRONMENTS
+    if made is PPO:
         ours["batch_size"] = ours["minibatch"]
     equal = {key: ours[key] for key in ours.keys() & inspect.signature(made).parameters}
     if kind == "a2c":
@@ -124,17 +129,43 @@ def trained(who: str, kind: str, seed: int, steps: int) -> dict[str, float]:
     return {"return": float(result.objective.mean()), "steps": done, "cpu": cpu}
 
 
+def computed(who: str, kind: str, seed: int, steps: int, results: Path) -> dict[str, float]:
+    """The same from its file, which another process writes first."""
+    file = results / f"{kind}-{who}-{seed}-{steps}.json"
+    if not file.exists():
+        words = [sys.executable, __file__, "--one", who, kind, str(seed), str(steps)]
+        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+        write_text(file, done.stdout.splitlines()[-1])
+    result: dict[str, float] = json.loads(file.read_text())
+    return result
+
+
+def pairs(kind: str, number: int, steps: int, results: Path) -> Row:
+    """The speeds of both in pairs of runs, whose first ones take turns."""
+    speeds: list[tuple[float, float]] = []
+    for seed in range(1, number + 1):
+        rows = {}
+        for who in ("ours", "theirs")[:: 1 if seed % 2 else -1]:
+            rows[who] = computed(who, kind, seed, steps, results)
+        ours, theirs = (rows[who]["steps"] / rows[who]["cpu"] for who in ("ours", "theirs"))
+        speeds.append((ours, theirs))
+    ratios = sorted(one / other for one, other in speeds)
+    return figure(
+        f"{kind}, {steps:,} steps of CartPole: steps a CPU second of playing and learning",
+        "stable-baselines3",
+        statistics.median(ratios),
+        ">= 0.95",
+        detail=f"median of {number} pairs, {ratios[0]:.2f} to {ratios[-1]:.2f}; medians "
+        + " and ".join(f"{statistics.median(column):.0f}" for column in zip(*speeds, strict=True)),
+    )
+
+
 def compare(kind: str, seeds: int, steps: int, results: Path) -> list[Row]:
     """Returns and CPU time of both, from as many seeds."""
     result: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
     for seed in range(1, seeds + 1):
         for who, rows in result.items():
-            file = results / f"{kind}-{who}-{seed}-{steps}.json"
-            if not file.exists():
-                words = [sys.executable, __file__, "--one", who, kind, str(seed), str(steps)]
-                done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-                write_text(file, done.stdout.splitlines()[-1])
-            rows.append(json.loads(file.read_text()))
+            rows.append(computed(who, kind, seed, steps, results))
     returns = {who: [row["return"] for row in rows] for who, rows in result.items()}
     mean = statistics.mean(returns["theirs"])
     low, high = interval(returns["ours"], returns["theirs"])
@@ -242,6 +273,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, help=f"of each kind (default: {STEPS})")
     parser.add_argument("--kinds", nargs="+", default=[*STEPS], choices=[*STEPS])
+    parser.add_argument("--pairs", type=int, default=15, help="of runs with unrolls")
     parser.add_argument("--results", type=Path, default=Path("results/bench-rl"))
     parser.add_argument("--one", nargs=4, metavar=("WHO", "KIND", "SEED", "STEPS"))
     arguments = parser.parse_args()
@@ -253,6 +285,7 @@ def main() -> None:
     rows: list[Row] = []
     for kind in arguments.kinds:
         rows += compare(kind, arguments.seeds, arguments.steps or STEPS[kind], arguments.results)
+    rows.append(pairs("ppo_unroll", arguments.pairs, PAIRED, arguments.results))
     speed_up, policy = whole(min(arguments.steps or 30_000, 30_000))
     rows += [speed_up, sampling(policy, 5)]
     print("\n".join(["", *table(rows)]))

@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 from atari import LEARNT  # noqa: E402
+from learning_curves import make_games  # noqa: E402
 
 from qdsweep.algorithms import make_algorithm  # noqa: E402
 from qdsweep.analysis.figures.style import save, style  # noqa: E402
@@ -77,62 +78,11 @@ def ours(folder: Path, decisions: int, budget: int) -> tuple[Any, int]:
 
 def theirs(folder: Path, decisions: int, budget: int) -> tuple[Any, int]:
     """The same of stable-baselines3's PPO, resumed from its last part with new games."""
-    from gymnasium import spaces
     from stable_baselines3 import PPO
-    from stable_baselines3.common.vec_env import VecEnv
-
-    class Games(VecEnv):
-        """ale-py's vector environment for stable-baselines3."""
-
-        def __init__(self, seed: int) -> None:
-            from ale_py.vector_env import AtariVectorEnv
-
-            self.games = AtariVectorEnv(
-                "breakout",
-                num_envs=GAMES,
-                num_threads=1,
-                max_num_frames_per_episode=6000,
-                repeat_action_probability=0.25,
-                autoreset_mode="SameStep",
-                noop_max=0,
-                use_fire_reset=False,
-            )
-            self.first = seed
-            super().__init__(
-                GAMES, spaces.Box(0, 255, (4, 84, 84), np.uint8), self.games.single_action_space
-            )
-
-        def reset(self) -> Any:
-            return self.games.reset(seed=self.first)[0]
-
-        def step_async(self, actions: Any) -> None:
-            self.games.send(actions)
-
-        def step_wait(self) -> Any:
-            seen, rewards, ended, cut, about = self.games.recv()
-            infos: list[dict[str, Any]] = [{} for _ in range(GAMES)]
-            for game in np.flatnonzero(ended | cut):
-                last = about["final_obs"][game]
-                infos[game] = {"terminal_observation": last}
-                infos[game]["TimeLimit.truncated"] = bool(cut[game] and not ended[game])
-            return seen, np.sign(rewards), ended | cut, infos
-
-        def close(self) -> None:
-            self.games.close()
-
-        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-            return [None] * GAMES
-
-        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
-
-        def env_method(self, method_name: str, *args: Any, **keys: Any) -> list[Any]:
-            return [None] * GAMES
-
-        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-            return [False] * GAMES
 
     settings: Any = experiment(decisions, budget).algorithm
-    file, environments = folder / "stable_baselines3.zip", Games(SEED + budget)
+    file = folder / "stable_baselines3.zip"
+    environments = make_games("breakout", GAMES, 6000, SEED + budget)
     if file.exists():
         model = PPO.load(file, env=environments, device="cpu")
     else:
