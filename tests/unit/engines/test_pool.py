@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from qdsweep.domains.base import Evaluation
+from qdsweep.domains.base import Evaluation, Token, Unroll
 from qdsweep.engines.batch import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import (
     MAX_LOSSES,
@@ -178,6 +178,33 @@ def test_workers_have_enough_to_do_while_the_main_process_trains(clock):
         assert sum(executor.parts) == ROWS
     few, more = WORKERS * PER_WORKER, WORKERS * (PER_WORKER + 4)
     assert ahead == [few, few, *[more] * BATCHES, few]
+
+
+@pytest.mark.parametrize(("seconds", "rows"), [(0.2, [1] * 8), (LEAST_SECONDS / 2.5, [2] * 4)])
+def test_parts_that_continue_episodes_are_short_and_those_of_workers_take_turns(seconds, rows):
+    """`timeout` is for parts, and a part may have to be played again."""
+
+    class Homes(Instant):
+        def submit(self, part, first, home=None):
+            homes.append((first, home))
+            return super().submit(part, first, home)
+
+    def answer(part, first):
+        answered = answer_of(part)
+        took = seconds * len(part.solutions)
+        return answered._replace(result=answered.result._replace(seconds=took))
+
+    executor, homes = Homes(answer), []
+    pool = Pool(executor)
+    batch = Batch(np.zeros((8, 2)), np.zeros(8, np.uint32), unroll=Unroll(5, [Token()] * 8, 8))
+    for parts in ([1] * 8, rows):
+        executor.parts.clear()
+        homes.clear()
+        assert len(list(pool.evaluate(batch, [slice(0, 8)]))) == len(parts)
+        assert executor.parts == parts
+    workers = max(home for _, home in homes) + 1
+    assert [home for _, home in homes] == [*range(workers)] * (len(homes) // workers)
+    assert all(first * workers // 8 == home for first, home in homes)
 
 
 def test_workers_are_given_all_that_is_left_if_the_main_process_trains_longer(clock):

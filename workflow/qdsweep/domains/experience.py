@@ -119,8 +119,8 @@ def find_fault_of_unroll(result: Evaluation, unroll: Unroll) -> str | None:
     for record, token in zip(records, unroll.tokens, strict=True):
         if token is None:
             continue
-        if record.token is None:
-            return "token is missing, from which the next unroll continues"
+        if not isinstance(record.token, Token):
+            return f"token = {record.token!r}, not a Token, from which the next unroll continues"
         if len(record.rewards) != unroll.decisions:
             return f"{len(record.rewards)} decisions, not the {unroll.decisions} of the unroll"
     return None

@@ -300,7 +300,9 @@ class GymnasiumTask:
         observations, actions = np.array(seen), self._actions.vectors(done)
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
-        self._require_numbers(observations[:-1])  # the last one may be the reason for the end
+        self._require_numbers(
+            observations[:-1], "step"
+        )  # the last one may be the reason for the end
         episode = Episode(observations, actions, np.array(rewards), infos)
         measures = measure_episode(self._task.measures, episode, own, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
@@ -314,11 +316,11 @@ class GymnasiumTask:
                 "task has no limit. Set domain.max_episode_steps"
             )
 
-    def _require_numbers(self, observations: Floats, first: int = 0) -> None:
-        """Refuses ``(t, o)`` observations before the steps from `first` on, if one is NaN."""
+    def _require_numbers(self, observations: Floats, what: str) -> None:
+        """Refuses ``(t, o)`` observations before steps, or what else they are, if one is NaN."""
         if (unknown := np.isnan(observations).any(axis=1)).any():
-            step = first + int(unknown.argmax())
-            raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
+            number = int(unknown.argmax())
+            raise RuntimeError(f"{self._task.env}: the observation of {what} {number} is NaN")
 
     def _unroll(
         self,
@@ -377,7 +379,7 @@ class GymnasiumTask:
         observations = np.array(seen)
         after = np.flatnonzero(ends) + np.arange(1, np.count_nonzero(ends) + 1)
         before = np.delete(observations, after, axis=0)
-        self._require_numbers(before)
+        self._require_numbers(before, "decision (of this unroll)")
         learned = (
             self._actions.vectors(done) if choice.outputs is None else np.array(choice.outputs)
         )

@@ -48,7 +48,7 @@ class LiveEpisodes(Generic[Environment]):
     def __init__(self, resume: Callable[[Token], Environment]) -> None:
         self._resume = resume
         self._waiting: dict[tuple[int | None, bytes], Environment] = {}
-        self.replayed = 0
+        self._most = self.replayed = 0
 
     def take(self, token: Token) -> Environment:
         """Returns the environment of an episode, which it no longer keeps."""
@@ -59,9 +59,13 @@ class LiveEpisodes(Generic[Environment]):
         return self._resume(token)
 
     def keep(self, token: Token, environment: Environment, most: int) -> list[Environment]:
-        """Keeps the environment of a paused episode, and returns the oldest ones above `most`."""
+        """Keeps the environment of a paused episode, and returns the oldest ones above `most`.
+
+        A run may have had more episodes at a time, of which the oldest may be the next one.
+        """
         self._waiting[_key(token)] = environment
-        surplus = list(self._waiting)[: max(len(self._waiting) - most, 0)]
+        self._most = max(self._most, most)
+        surplus = list(self._waiting)[: max(len(self._waiting) - self._most, 0)]
         return [self._waiting.pop(key) for key in surplus]
 
 

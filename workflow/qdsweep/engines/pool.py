@@ -123,16 +123,20 @@ class Parts:
         return max(1, size + (self._given < larger))
 
 
-def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled], list[slice]]:
+def settle(
+    batch: Batch, rows: list[slice], workers: int, size: int = 1
+) -> tuple[list[_Settled], list[slice]]:
     """Gives each row that continues an episode its own worker, which has its live environment.
 
     Args:
         batch: The whole batch.
         rows: The rows to evaluate.
         workers: Number of workers.
+        size: The largest number of rows of a part.
 
     Returns:
-        The parts of such rows with the number of their worker, and the other rows.
+        The parts of such rows with the number of their worker, those of different workers in turn,
+        and the other rows.
 
     Example:
         Six rows of two workers, of which row 1 is evaluated already, and a whole episode:
@@ -143,9 +147,9 @@ def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled
         >>> from qdsweep.engines.pool import settle
         >>> unroll = Unroll(5, [*[Token()] * 6, None], 6)
         >>> batch = Batch(np.zeros((7, 2)), np.zeros(7, np.uint32), unroll=unroll)
-        >>> parts, others = settle(batch, [slice(0, 1), slice(2, 7)], 2)
+        >>> parts, others = settle(batch, [slice(0, 1), slice(2, 7)], 2, size=2)
         >>> [(part.start, part.stop, home) for part, home in parts]
-        [(0, 1, 0), (2, 3, 0), (3, 6, 1)]
+        [(0, 1, 0), (3, 5, 1), (2, 3, 0), (5, 6, 1)]
         >>> others
         [slice(6, 7, None)]
     """
@@ -153,8 +157,8 @@ def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled
         return [], rows
     continued = [token is not None for token in batch.unroll.tokens]
     count, workers = sum(continued), min(workers, sum(continued))
-    settled: list[_Settled] = []
-    others = []
+    settled: list[tuple[int, int, slice]] = []  # with the turn of its worker, and the worker
+    turns, others = Counter[int](), []
     for part in rows:
         homes = [row * workers // count if continued[row] else None for row in _range(part)]
         for home, group in groupby(_range(part), key=lambda row: homes[row - part.start]):
@@ -162,9 +166,12 @@ def settle(batch: Batch, rows: list[slice], workers: int) -> tuple[list[_Settled
             span = slice(own[0], own[-1] + 1)
             if home is None:
                 others.append(span)
-            else:
-                settled.append((span, home))
-    return settled, others
+                continue
+            for cut in cut_rows([span], size):
+                settled.append((turns[home], home, cut))
+                turns[home] += 1
+    settled.sort(key=lambda each: each[:2])
+    return [(cut, home) for _, home, cut in settled], others
 
 
 def _range(rows: slice) -> range:
@@ -224,6 +231,7 @@ class Pool:
         self._pause = _pause(timeout)
         self._parts = Parts()
         self._settled: deque[_Settled] = deque()  # the parts that wait for their own worker
+        self._unroll_seconds = LEAST_SECONDS  # the time of a row of such a part [s]
         self._most = 0
         self._lines = 0
         # How long the main process was busy otherwise during each of the last batches [s].
@@ -246,7 +254,9 @@ class Pool:
         self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
     ) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates with the workers; see `Engine.evaluate`."""
-        settled, others = settle(batch, rows, self.workers)
+        # A part is short, also one whose episodes must be played again: `timeout` is for parts.
+        size = max(1, int(LEAST_SECONDS / self._unroll_seconds))
+        settled, others = settle(batch, rows, self.workers, size)
         self._settled = deque(settled)
         self._parts.begin(others)
         losses: dict[int, tuple[int, float]] = {}  # first row -> number of losses, time of the last
@@ -281,8 +291,10 @@ class Pool:
                 self._give_back(part, home)
                 resume = time.monotonic() + self._pause
                 continue
-            if home is None:  # the others take the time of their decisions, not of an episode
+            if home is None:
                 self._parts.learn(part, answer.result.seconds)
+            else:
+                self._unroll_seconds = answer.result.seconds / (part.stop - part.start)
             yield part, answer.result
 
     def _give_back(self, part: slice, home: int | None) -> None:

@@ -65,7 +65,7 @@ class Ranks:
         with self._lock:
             rank = min(self._running, key=lambda rank: len(self._running[rank]))
             if home is not None:
-                rank = sorted(self._running)[home % len(self._running)]
+                rank = list(self._running)[home % len(self._running)]
             self._running[rank].append(future)
             self._send(rank, (part, first))
         return future
