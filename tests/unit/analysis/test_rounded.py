@@ -217,7 +217,7 @@ ROUNDED: dict[str, set[str]] = {
     "domains/experience": {"_check_actions", "read_record"},
     "domains/plugin": {"Findings.lines", "_check_jacobian", "_seen"},
     "domains/proposal": {"_range", "_text", "propose"},
-    "features/atari/screens": {"Screens._shrink"},
+    "features/atari/screens": {"Screens._shrink", "Screens.keep"},
     "features/rollouts/film": {"Shot._space", "_encoded", "_scaled"},
     "elites/reevaluation": {"result_line"},
     "features/rollouts/rollout": {"_score"},

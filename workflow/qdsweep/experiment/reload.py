@@ -76,7 +76,7 @@ _NAMES = {
     "scipy.spatial._kdtree": {"KDTree"},
     "sortedcontainers.sortedlist": {"SortedList"},
     "qdsweep.algorithms.ribs.internals": {"restore_store"},
-    "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
+    "qdsweep.domains.base": {"Actor", "Exploration", "Record", "Token", "Unroll"},
     "qdsweep.engines.batch": {"Batch", "_repeated"},
     "qdsweep.experiment.reload": {"read_settings"},
     # In reload files of earlier releases, an algorithm's settings are models of these classes.
