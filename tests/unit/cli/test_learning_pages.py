@@ -11,7 +11,7 @@ from support import REPO
 TORCH, ALE = ["stable_baselines3"], ["ale_py"]
 # Their packages, and keys with which their runs take seconds.
 PAGES = {
-    "rl": (TORCH, {"iterations": 1, "evaluate_every": 1, "max_episode_steps": 40, "n_steps": 64}),
+    "rl": (TORCH, {"iterations": 1, "evaluate_every": 1, "max_episode_steps": 40, "unroll": 16}),
     "atari": (
         TORCH + ALE,
         {"iterations": 2, "max_frames": 80, "batch_size": 6, "first_batch": None},

@@ -144,9 +144,11 @@ def part_of(holder: str, experiment: Experiment) -> Any:
     return part
 
 
-def idle(holder: str, experiment: Experiment) -> dict[str, str]:
-    """The keys of an archive that have no effect next to the others: no word is on them."""
-    return dict(part_of(holder, experiment).idle()) if holder == "archive" else {}
+def idle(holder: str, experiment: Experiment) -> set[str]:
+    """The keys that have no effect next to the others: no word is on them."""
+    if holder == "":
+        return set(experiment.algorithm.unused)
+    return {key for key, _ in part_of(holder, experiment).idle()} if holder == "archive" else set()
 
 
 def check_algorithm(runs: dict[str, Any], base: Experiment) -> None:
