@@ -35,7 +35,7 @@ from qdsweep.domains.episodes import (
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.normalizer import Normalizer, merge, tally, tally_of_squares
 from qdsweep.domains.policies import Actions, Choice, Policy, make_actions, make_choice
-from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds, paused
 from qdsweep.errors import BadInput
 
 # The longest episode if neither the task nor its settings limit it [steps].
@@ -300,9 +300,8 @@ class GymnasiumTask:
         observations, actions = np.array(seen), self._actions.vectors(done)
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
-        self._require_numbers(
-            observations[:-1], "step"
-        )  # the last one may be the reason for the end
+        # The last one may be the reason for the end.
+        self._require_numbers(observations[:-1], "step")
         episode = Episode(observations, actions, np.array(rewards), infos)
         measures = measure_episode(self._task.measures, episode, own, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
@@ -370,10 +369,8 @@ class GymnasiumTask:
         if env is not None:
             seen.append(vector(raw))
             ends[-1] = CUT  # learners continue the return with the value of the last observation
-            actions = np.array(done[start:], kind)
-            if not start and len(token.actions):
-                actions = np.concatenate([token.actions, actions])
-            going = Token(episode, actions)
+            assert episode is not None
+            going = paused(episode, () if start else token.actions, done[start:], kind)
             for surplus, _ in self._live.keep(going, (env, raw), unroll.episodes):
                 self._release(surplus)
         observations = np.array(seen)

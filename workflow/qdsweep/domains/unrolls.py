@@ -73,6 +73,19 @@ def _key(token: Token) -> tuple[int | None, bytes]:
     return token.seed, bytes(token.actions)
 
 
+def paused(episode: int, before: Any, actions: list[Any], kind: Any) -> Token:
+    """Returns the token of a paused episode.
+
+    Args:
+        episode: The seed of its reset.
+        before: Its actions in earlier unrolls.
+        actions: Its actions in this one.
+        kind: The type of an action.
+    """
+    latest = np.array(actions, kind)
+    return Token(episode, np.concatenate([before, latest]) if len(before) else latest)
+
+
 def new_episode_seeds(seed: int) -> Iterator[int]:
     """Yields the seeds of the episodes that a row starts.
 

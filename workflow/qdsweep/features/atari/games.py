@@ -30,7 +30,7 @@ from qdsweep.domains.episodes import (
 )
 from qdsweep.domains.experience import join_records
 from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
-from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds
+from qdsweep.domains.unrolls import LiveEpisodes, evaluate_unrolls, new_episode_seeds, paused
 from qdsweep.features.atari.domains import Atari, Convolutional
 from qdsweep.features.atari.screens import ConvolutionalPolicy, Emulator, Screens
 
@@ -301,10 +301,8 @@ class AtariGame:
             self._free.append((emulator, eyes))
         else:
             ends[-1] = CUT  # learners continue the return with the value of the last observation
-            played = np.array(actions[start:], self._actions.kind)
-            if not start and len(token.actions):
-                played = np.concatenate([token.actions, played])
-            going = Token(episode, played)
+            before_it = () if start else token.actions
+            going = paused(episode, before_it, actions[start:], self._actions.kind)
             self._free += self._live.keep(going, (emulator, eyes), unroll.episodes)
         vectors = self._actions.vectors(actions)
         arrays = np.concatenate(seen), vectors, np.array(rewards), np.array(ends)
