@@ -37,6 +37,10 @@ def test_the_interval_of_a_ratio_is_that_of_all_draws_of_seeds():
     assert curves.ratio_of(ours, theirs) == curves.ratio_of(ours, theirs)
 
 
+def needs_torch():
+    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+
+
 def record(ends, token):
     rewards = np.ones(len(ends), np.float32)
     return Record(None, None, rewards, np.array(ends, np.uint8), token=token)
@@ -85,6 +89,7 @@ def test_both_have_the_same_settings(job):
 
 @pytest.mark.parametrize("who", curves.SIDES)
 def test_both_record_the_episodes_that_they_play(who, tmp_path):
+    needs_torch()
     job = curves.Job("cartpole", "a2c", who, 1)
     rows = curves.curve(job, tmp_path, 800)
     assert [row["decisions"] for row in rows] == list(range(40, 801, 40))
@@ -96,6 +101,7 @@ def test_both_record_the_episodes_that_they_play(who, tmp_path):
 
 
 def test_games_of_stable_baselines3_have_the_returns_of_the_game_and_learn_from_signs():
+    needs_torch()
     games = curves.make_games("space_invaders", 2, 18_000, 1)
     games.reset()
     rng, total, found = np.random.default_rng(1), np.zeros(2), []

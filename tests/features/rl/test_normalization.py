@@ -30,7 +30,7 @@ from qdsweep.experiment.attempt import Attempt
 from qdsweep.experiment.fresh_seeds import fresh_seeds
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.features.rl.learners.reward_scale import RewardScale
+from qdsweep.features.rl.reward_scale import RewardScale
 from qdsweep.features.rollouts.rollout import rollout
 from qdsweep.records.paths import RunDir
 from qdsweep.runs.load import Run

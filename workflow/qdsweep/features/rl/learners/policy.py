@@ -23,7 +23,7 @@ from qdsweep.domains.base import (
 )
 from qdsweep.domains.experience import takes
 from qdsweep.errors import BadInput
-from qdsweep.features.rl.learners.reward_scale import RewardScale
+from qdsweep.features.rl.reward_scale import RewardScale
 from qdsweep.host.process import trim_memory
 
 # Exploring episodes whose mean return is reported, as stable-baselines3 and RLlib do.

@@ -21,7 +21,7 @@ class RewardScale:
 
         >>> import numpy as np
         >>> from qdsweep.domains.base import CUT, GOES_ON, Record
-        >>> from qdsweep.features.rl.learners.reward_scale import RewardScale
+        >>> from qdsweep.features.rl.reward_scale import RewardScale
         >>> none, ends = np.zeros((4, 1), np.float32), np.array([GOES_ON] * 3 + [CUT], np.uint8)
         >>> record = Record(none, none, np.ones(4, np.float32), ends)
         >>> [scaled] = RewardScale().scale([record], continues=[False], gamma=1.0)
