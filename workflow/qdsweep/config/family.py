@@ -50,20 +50,17 @@ def name_now(name: str, title: str | None) -> str:
 class TunedBy(TypedDict):
     """The choice that a preset comes from, as `qdsweep tuned` writes it.
 
-    It is no model: its keys would be names in sweeps, such as `seeds`, and hide arguments of the
-    user's classes.
-
-    Attributes:
-        sweep: The sweep that chose these settings.
-        domains: The names of its domains.
-        seeds: The seeds of the runs by which it chose.
-        cost: What these runs cost, for a reader.
+    It is no model: its keys would be names in sweeps, and hide equal arguments of the user's
+    classes, such as `seeds`.
     """
 
-    sweep: str
-    domains: Annotated[list[str], Field(min_length=1)]
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-    cost: str
+    sweep: Annotated[str, Field(description="the sweep that chose these settings")]
+    domains: Annotated[list[str], Field(min_length=1, description="the names of its domains")]
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0)]],
+        Field(min_length=1, description="the seeds of the runs by which it chose"),
+    ]
+    cost: Annotated[str, Field(description="the cost of these runs, for a reader")]
 
 
 class AlgorithmConfig(Model, ABC):
@@ -91,9 +88,8 @@ class AlgorithmConfig(Model, ABC):
     tuned_by: TunedBy | None = Field(
         default=None,
         description=(
-            "the choice that a preset of `qdsweep tuned` comes from: `sweep`, its `domains`, the "
-            "`seeds` by which it chose, and its `cost`. Runs of these domains with these seeds are "
-            "not tested"
+            "the choice that a preset of `qdsweep tuned` comes from. Groups with runs of these "
+            "domains and seeds are not tested"
         ),
     )
 

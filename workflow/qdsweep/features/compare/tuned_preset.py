@@ -9,7 +9,8 @@ from qdsweep.analysis.selection import compared_metric, read_tables
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.analysis.tables.group_table import decimals_of
 from qdsweep.config.compose import compose
-from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.family import TunedBy
 from qdsweep.config.files import PRESET_FOLDER, to_yaml
 from qdsweep.config.keys import dotted, key_paths, resolve
 from qdsweep.errors import BadInput
@@ -33,6 +34,8 @@ _SHOWN = 10
 _TITLE = " (tuned)"
 # Columns of a sweep that are no setting, and the one that chooses the preset itself.
 _NO_SETTING = ("seed", SAMPLE, MEMBER, CHANGES, "algorithm")
+# The parts of an experiment that make a task, of which a sweep may have several.
+_OF_TASKS = ("experiment", "domain", "archive")
 
 
 class Winner(NamedTuple):
@@ -63,19 +66,19 @@ class TunedPreset(NamedTuple):
 
     Attributes:
         text: The content of its file.
-        winner: The setting that it has.
+        about: The winner's swept values and score.
         further: Swept keys of the winner that no algorithm has, and their values.
         seeds: The seeds by which it was chosen.
     """
 
     text: str
-    winner: Winner
+    about: str
     further: dict[str, Any]
     seeds: list[int]
 
     def lines(self, out: Path) -> Iterator[str]:
         """Yields what a user reads once it is written."""
-        yield f"{out}: {self.winner.label}, {self.winner.score}"
+        yield f"{out}: {self.about}"
         if self.further:
             yield "No key of an algorithm, so the experiment must set:"
             yield to_yaml(self.further).rstrip()
@@ -124,16 +127,17 @@ def tuned_preset(sweep: SweepDir) -> TunedPreset:
             f"the sweep {plan.name} has only one setting of each domain and archive, so it has "
             "chosen nothing: sweep a key of the algorithm"
         )
-    bodies = {to_yaml(_settings(winner.experiment)): winner for winner in chosen}
-    if len(bodies) > 1:
-        each = "; ".join(f"{of.label} ({of.experiment.domain.name})" for of in bodies.values())
+    further = [_further(winner) for winner in chosen]
+    alike = {key: of for key, of in further[0].items() if all(o.get(key) == of for o in further)}
+    others = {key for of in further for key in of} - alike.keys()
+    bodies = {to_yaml(_settings(winner.experiment)) for winner in chosen}
+    if len(bodies) > 1 or any(key.partition(".")[0] not in _OF_TASKS for key in others):
+        each = "; ".join(f"{winner.label} ({winner.experiment.domain.name})" for winner in chosen)
         raise BadInput(
             f"the sweep {plan.name} has {len(chosen)} domains or archives with other winners: "
             f"{each}. Give each of them a sweep of its own"
         )
-    (body, winner), *_ = bodies.items()
-    domains = {winner.experiment.domain.name for winner in chosen}
-    return _preset(plan, sweep, winner, domains, choice, body)
+    return _preset(plan, sweep, chosen, choice, bodies.pop(), alike)
 
 
 def _of_search(sweep: SweepDir, plan: Plan) -> Iterator[Winner]:
@@ -232,42 +236,44 @@ def _further(winner: Winner) -> dict[str, Any]:
 def _preset(
     plan: Plan,
     sweep: SweepDir,
-    winner: Winner,
-    domains: set[str],
+    chosen: list[Winner],
     choice: Tuning,
     body: str,
+    further: dict[str, Any],
 ) -> TunedPreset:
     """Returns the preset with its origin: comments for a reader, `tuned_by` for later sweeps."""
-    further = _further(winner)
+    experiments = [winner.experiment for winner in chosen]
+    domains = {experiment.domain.name for experiment in experiments}
     seeds = {int(run.rsplit("-", 2)[1].removeprefix("s")) for run in choice.runs}
-    cost, before = choice.text, winner.experiment.algorithm.tuned_by
+    cost, before = choice.text, experiments[0].algorithm.tuned_by
     if before is not None:  # a choice that refines an earlier one
         domains, seeds = domains | {*before["domains"]}, seeds | {*before["seeds"]}
         cost += f", after {before['cost']} in the sweep {before['sweep']}"
-    origin = {
-        "tuned_by": {
-            "sweep": plan.name,
-            "domains": sorted(domains),
-            "seeds": sorted(seeds),
-            "cost": cost,
-        }
+    origin: TunedBy = {
+        "sweep": plan.name,
+        "domains": sorted(domains),
+        "seeds": sorted(seeds),
+        "cost": cost,
     }
     budgets = {run.budget: run.unit for run in plan.runs()}
     each = listed([f"{number(amount)} {unit}" for amount, unit in sorted(budgets.items())], "or")
+    label = "; ".join(winner.label for winner in chosen)
+    score = "; ".join(winner.score for winner in chosen)
     lines = [
-        f"The setting that the sweep {plan.name} chose: {winner.label}.",
-        f"Rule: {winner.rule}.",
-        f"Score: {winner.score}.",
+        f"The setting that the sweep {plan.name} chose: {label}.",
+        f"Rule: {'; '.join(dict.fromkeys(winner.rule for winner in chosen))}.",
+        f"Score: {score}.",
         f"Chosen with {seeds_text(seeds)}. Each run had {each}.",
         f"Cost: {cost}.",
         f"Last run: {_last_day(sweep, choice)}.",
-        f"Versions: {_versions(winner.run)}.",
+        f"Versions: {_versions(chosen[0].run)}.",
     ]
     if further:
         lines += ["No key of an algorithm, so the experiment must set:"]
         lines += [f"  {line}" for line in to_yaml(further).splitlines()]
     comments = "".join(f"# {line}\n" for line in lines)
-    return TunedPreset(comments + body + to_yaml(origin), winner, further, sorted(seeds))
+    text = comments + body + to_yaml({"tuned_by": origin})
+    return TunedPreset(text, f"{label}, {score}", further, sorted(seeds))
 
 
 def _last_day(sweep: SweepDir, choice: Tuning) -> str:
