@@ -36,6 +36,7 @@ from qdsweep.planning.request import Given
 from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
 from qdsweep.sweep.ids import identify
+from qdsweep.text import seeds_text
 
 OUT = "config/algorithms/tuned.yaml"
 EXPERIMENT = {**TINY, "algorithm": "cma_me", "iterations": 9}
@@ -152,7 +153,14 @@ def test_the_same_sweep_gives_the_same_preset_and_replaces_no_other(study, tmp_p
 def test_a_later_sweep_is_told_of_the_seeds_that_chose_its_algorithm(study):
     both = "::: algorithm tuned cma_me ::: seed"
     told = qdsweep("plan", later(study, "again", f"{both} 2 3 4 5 6"), cwd=study)
-    names_all(told, "warning", "algorithm tuned", "sweep search", "seeds 2–3", "seeds 4–8")
+    names_all(
+        told,
+        "warning",
+        "algorithm tuned",
+        "sweep search",
+        seeds_text([2, 3]),
+        seeds_text(range(4, 9)),
+    )
     quiet = {
         "fresh": f"{both} 4 5 6",
         "untuned": "::: algorithm cma_me ::: seed 1 2 3",
@@ -172,7 +180,7 @@ def test_its_tables_and_page_test_no_group_with_such_a_seed(study):
     for stage in STAGES:
         if stage.name in ("plot", "report"):
             run_stage(stage, again, study / "results/runs")
-    reason = ("sweep search", "seed 2", "seeds 4–8")
+    reason = ("sweep search", "seed 2", seeds_text(range(4, 9)))
     names_all(read_sheet(again / "table.json").note, "Not tested: CMA-ME (tuned)", *reason)
     pairs = (again / "tables/comparisons.csv").read_text()
     assert "cma_mae" in pairs and "tuned" not in pairs

@@ -24,8 +24,8 @@ the command after further runs are finished.
 
 TUNED = """\
 examples:
-  qdsweep tuned tune_cma_me                                        print the preset
-  qdsweep tuned tune_cma_me --out config/algorithms/tuned.yaml     then: `::: algorithm tuned cma_me`
+  qdsweep tuned tune_cma_me                                      print the preset
+  qdsweep tuned tune_cma_me --out config/algorithms/tuned.yaml   write it: `::: algorithm tuned`
 The preset has the algorithm of the winner: of a search, the best of its last level; of another
 sweep, the group with the best mean of the metric that ranks. Comments name its origin. Swept keys
 that no algorithm has, such as batch_size, are listed: the experiment must set them. Later sweeps
