@@ -18,7 +18,7 @@ from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.search_table import write_rows
 from qdsweep.config.files import read_preset, read_yaml
 from qdsweep.config.search import Search
-from qdsweep.features.export.checklist import OPEN, QUESTIONS, Records, checklist
+from qdsweep.features.export.checklist import OPEN, QUESTIONS, ExportRecords, checklist
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import PlannedRun, read_plan, write_confirm
 from qdsweep.records.results import read_summary
@@ -29,7 +29,7 @@ SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
 FIXED = {"What does only the paper say?"}
 
 
-def records_of(sweep: Path) -> Records:
+def records_of(sweep: Path) -> ExportRecords:
     """Returns the records that an export of a sweep has."""
     folder = SweepDir(sweep)
     plan = read_plan(folder)
@@ -41,10 +41,12 @@ def records_of(sweep: Path) -> Records:
     }
     files = {run: folder.results.run(run).results for run in planned}
     runs = {run: of for run, of in files.items() if of.summary.exists()}
-    return Records(folder, plan, planned, runs, {run: read_summary(of) for run, of in runs.items()})
+    return ExportRecords(
+        folder, plan, planned, runs, {run: read_summary(of) for run, of in runs.items()}
+    )
 
 
-def answers(records: Records) -> dict[str, str]:
+def answers(records: ExportRecords) -> dict[str, str]:
     """Returns question -> answer, as the file has them."""
     read_preset.cache_clear()  # a test has changed a config.yaml
     rows = [line.split(" | ") for line in checklist(records).splitlines() if line.startswith("| ")]
@@ -140,6 +142,7 @@ CHANGES: dict[str, list[tuple[Callable[[Path], object], str]]] = {
     "How much was computed?": [(lambda s: in_summary(s, timings={"total": 9e5}), "core-hours")],
     "On which hardware?": [
         (lambda s: in_attempt(s, cpu="Z80"), "Z80"),
+        (lambda s: in_summary(s, versions={"GPU": "H200"}), "H200"),
         (lambda s: in_attempt(s, host=HOST), "2 machines"),
         (lambda s: in_summary(s, workers=5), "5"),
     ],

@@ -22,7 +22,7 @@ once. Settings of a search are tested only on held-out seeds (confirm). Nothing 
 the command after further runs are finished.
 """
 
-TUNED = """\
+TUNED_PRESET = """\
 examples:
   qdsweep tuned tune_cma_me                                      print the preset
   qdsweep tuned tune_cma_me --out config/algorithms/tuned.yaml   write it: `::: algorithm tuned`
@@ -39,7 +39,7 @@ def add_commands(add: Add) -> None:
     compare.add_argument("names", nargs="+", type=sweep_name, metavar="SWEEP", help="their names")
     compare.add_argument("--results", **RESULTS_OPTION)
     compare.set_defaults(command=_compare)
-    tuned = add("tuned", "Write the setting that a sweep has chosen as a preset.", TUNED)
+    tuned = add("tuned", "Write the setting that a sweep has chosen as a preset.", TUNED_PRESET)
     add_sweep(tuned)
     tuned.add_argument(
         "--out",

@@ -40,7 +40,7 @@ _NOTES = ("table", "comparisons", "over_tasks", "confirmed", "corrected", "impor
 
 
 @dataclass(frozen=True)
-class Records:
+class ExportRecords:
     """What is known of an exported sweep.
 
     Attributes:
@@ -88,7 +88,7 @@ class Records:
         return seeds
 
 
-def checklist(records: Records) -> str:
+def checklist(records: ExportRecords) -> str:
     """Returns checklist.md."""
     lines = [
         f"| {part} | {question} | {_cell(answer(records))} |\n"
@@ -113,13 +113,13 @@ def _distinct(texts: Iterator[str], noun: str = "") -> str:
     return listed(known) if known else f"{OPEN}no run has {noun or 'it'}"
 
 
-def _algorithms(records: Records) -> str:
+def _algorithms(records: ExportRecords) -> str:
     parts = (each.algorithm for each in records.experiments)
     names = (f"{part.title} ({part.name})" if part.title else part.name for part in parts)
     return f"{_distinct(names, 'an algorithm')}. All keys: runs/ID/config.yaml"
 
 
-def _problems(records: Records) -> str:
+def _problems(records: ExportRecords) -> str:
     texts = []
     for experiment in records.experiments:
         domain = experiment.domain
@@ -128,7 +128,7 @@ def _problems(records: Records) -> str:
     return _distinct(iter(texts), "a domain")
 
 
-def _varied(records: Records) -> str:
+def _varied(records: ExportRecords) -> str:
     plan = records.plan
     groups = len({row.group for row in plan.computed})
     return (
@@ -137,7 +137,7 @@ def _varied(records: Records) -> str:
     )
 
 
-def _tuning(records: Records) -> str:
+def _tuning(records: ExportRecords) -> str:
     plan = records.plan
     tuning = tuning_of(plan, read_plan_data(records.sweep))
     known = (each.algorithm.tuned_by for each in records.experiments)
@@ -158,7 +158,7 @@ def _tuning(records: Records) -> str:
     return f"no search is recorded{shown}. {OPEN}what was tried elsewhere"
 
 
-def _runs(records: Records) -> str:
+def _runs(records: ExportRecords) -> str:
     counts = sorted({len(of) for of in records.seeds.values()})
     if not counts:
         return f"{OPEN}no run was computed here"
@@ -167,12 +167,12 @@ def _runs(records: Records) -> str:
     return f"{each} of each group ({seeds_text(every)})"
 
 
-def _held_out(records: Records) -> str:
+def _held_out(records: ExportRecords) -> str:
     seeds = {row["values"]["seed"] for row in read_confirm(records.sweep)}
     return f"the winners, with the held-out {seeds_text(seeds)}" if seeds else "no"
 
 
-def _chance(records: Records) -> str:
+def _chance(records: ExportRecords) -> str:
     known: dict[str, int] = {}
     words = {"True": "depend on their seed", "False": "do not depend on a seed"}
     for about in records.own.values():
@@ -186,7 +186,7 @@ def _chance(records: Records) -> str:
     return f"{_distinct(iter(texts), 'evaluations')}{rule}{then}"
 
 
-def _budgets(records: Records) -> str:
+def _budgets(records: ExportRecords) -> str:
     amounts: dict[str, set[int]] = {}
     for run in records.planned.values():
         if run.id in records.own or run.id not in records.summaries:
@@ -201,7 +201,7 @@ def _budgets(records: Records) -> str:
     return f"{listed(texts, 'or')} a run{used}. A run ends with the iteration that reaches it"
 
 
-def _compute(records: Records) -> str:
+def _compute(records: ExportRecords) -> str:
     known = [core_seconds(about) for about in records.own.values() if about.get("timings")]
     if not known:
         return f"{OPEN}no run has its time"
@@ -212,17 +212,19 @@ def _compute(records: Records) -> str:
     return f"{text}. {', '.join(left)}"
 
 
-def _hardware(records: Records) -> str:
+def _hardware(records: ExportRecords) -> str:
     models = sorted({str(each["cpu"]) for each in records.attempts if each.get("cpu")})
+    known = (about.get("versions", {}).get("GPU") for about in records.own.values())
+    gpus = sorted({name for name in known if name})
     workers = sorted({int(about.get("workers") or 1) for about in records.own.values()})
     hosts = {each["host"] for each in records.attempts if each.get("host")}
-    text = listed(models) if models else f"{OPEN}the CPU"
+    text = listed([*models, *gpus]) if models else f"{OPEN}the CPU"
     text += f"; {plural(len(hosts), 'machine')}" if hosts else ""
     text += f"; workers of a run: {listed([str(n) for n in workers], 'or')}" if workers else ""
-    return f"{text}. {OPEN}memory and graphics cards"
+    return f"{text}. {OPEN}memory"
 
 
-def _versions(records: Records) -> str:
+def _versions(records: ExportRecords) -> str:
     known: dict[str, set[str]] = {}
     for about in records.own.values():
         for name, version in about.get("versions", {}).items():
@@ -231,26 +233,26 @@ def _versions(records: Records) -> str:
     return f"{', '.join(texts) or f'{OPEN}no run has them'}. {OPEN}operating system"
 
 
-def _numerics(records: Records) -> str:
+def _numerics(records: ExportRecords) -> str:
     known = sorted({str(about.get("cpu_baseline")) for about in records.own.values()})
     if known == ["avx2"]:
         return "avx2: equal bits on every x86-64 CPU with AVX2, with equal versions"
     return f"{listed(known)}: {OPEN}bits on other CPUs" if known else f"{OPEN}no run was computed"
 
 
-def _engines(records: Records) -> str:
+def _engines(records: ExportRecords) -> str:
     known = sorted({str(about.get("engine")) for about in records.own.values()})
     return f"{listed(known)}; results do not depend on it" if known else f"{OPEN}none was used"
 
 
-def _measures(records: Records) -> str:
+def _measures(records: ExportRecords) -> str:
     plan = records.plan
     names = [metric.name for metric in plan.own]
     own = f"; own metrics: {listed(names)}" if names else ""
     return f"ranked by the {plan.rank.phrase} ({plan.rank.name}){own}. All: tables/summary.csv"
 
 
-def _statistics(records: Records) -> str:
+def _statistics(records: ExportRecords) -> str:
     paths = {name: records.sweep.tables / f"{name}.json" for name in _NOTES}
     paths["table"] = records.sweep.table
     notes = [
@@ -259,7 +261,7 @@ def _statistics(records: Records) -> str:
     return " ".join(notes) or f"{OPEN}no table has a note"
 
 
-def _failures(records: Records) -> str:
+def _failures(records: ExportRecords) -> str:
     table = read_csv(records.sweep.summary, "Run `snakemake`.", usecols=["id", "status"], dtype=str)
     rows = zip(table["id"], table["status"], strict=True)
     states = {run: status for run, status in rows if status != "finished"}
@@ -276,7 +278,7 @@ def _failures(records: Records) -> str:
     return text
 
 
-def _imported(records: Records) -> str:
+def _imported(records: ExportRecords) -> str:
     sources: dict[str, str] = {}
     for row in records.plan.rows:
         if row.imported and row.run in records.runs:
@@ -285,7 +287,7 @@ def _imported(records: Records) -> str:
     return "; ".join(f"{group}: {text}" for group, text in sources.items()) or "none"
 
 
-def _code(records: Records) -> str:
+def _code(records: ExportRecords) -> str:
     names = sorted({name for each in records.experiments for name in each.own_code})
     metrics = [path for path in records.plan.sources if path not in names]
     own = f"of the authors: {listed([*names, *metrics])} (config/plugins)" if names else ""
@@ -294,14 +296,14 @@ def _code(records: Records) -> str:
     return f"{own or 'none of the authors'}; qdsweep {tools or f'({OPEN}its version)'}"
 
 
-def _environment(records: Records) -> str:
+def _environment(records: ExportRecords) -> str:
     images = [about["image"] for about in records.own.values() if about.get("image")]
     digests = sorted({str(image.get("sha256") or "unknown") for image in images})
     used = f"{plural(len(images), 'run')} in the image {listed(digests)}" if images else "no image"
     return f"requirements.lock (with hashes), containers (the recipe of an image); used: {used}"
 
 
-def _data(records: Records) -> str:
+def _data(records: ExportRecords) -> str:
     summaries = list(records.summaries.values())
     return (
         f"config, metrics and archive of {plural(len(summaries), 'run')} (runs/ID). SHA-256 over "
@@ -309,20 +311,20 @@ def _data(records: Records) -> str:
     )
 
 
-def _check(records: Records) -> str:
+def _check(records: ExportRecords) -> str:
     name = records.plan.name
     return f"`sha256sum -c SHA256SUMS`, then `qdsweep reproduce {name}.zip --minutes 10`"
 
 
-def _licence(records: Records) -> str:
+def _licence(records: ExportRecords) -> str:
     return records.licence or f"{OPEN}a blind copy has none; the authors name it when they publish"
 
 
-def _paper(_: Records) -> str:
+def _paper(_: ExportRecords) -> str:
     return f"{OPEN}question, claims, limits, and a lasting address (DOI) of this package"
 
 
-QUESTIONS: dict[str, dict[str, Callable[[Records], str]]] = {
+QUESTIONS: dict[str, dict[str, Callable[[ExportRecords], str]]] = {
     "Method": {
         "Which algorithms?": _algorithms,
         "Which problems, in which version?": _problems,

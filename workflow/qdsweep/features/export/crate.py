@@ -40,7 +40,7 @@ differs; 1: one does, or none was computed; 2: the package is damaged.
 No file holds a pickle; numpy loads every array with allow_pickle=False.
 
 FILES
-  checklist.md          seeds, budgets, cost, hardware, versions, statistics, failures, licence
+  checklist.md          seeds, budgets, cost, hardware, versions, statistics, failures, licence.
   sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
   tables/runs.tsv       swept values and id of each run
   tables/summary.csv    a row for each run, at the sweep's budget
