@@ -99,6 +99,7 @@ def test_every_command(study):
         "watch": ("small",),
         "audit": ("small.csv", "--add", "small"),
         "compare": ("small", "search"),
+        "tuned": ("small", "--out", "config/algorithms/tuned.yaml"),
         "export": ("small", "--out", "small.zip"),
         "clean": ("--dry-run",),
         "plan": (),

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import zipfile
@@ -113,7 +114,7 @@ def test_it_has_everything_and_every_sum_is_right(exported, finished):
             for name in ("overview", "learning_curves", "heatmaps")
             for suffix in (".pdf", ".svg", ".csv")
         ),
-        *("README.txt", "sweep.yaml", "report.html", "SHA256SUMS", CRATE),
+        *("README.txt", "checklist.md", "sweep.yaml", "report.html", "SHA256SUMS", CRATE),
     }
     assert not [name for name in names if name.endswith((".pkl", ".log", "status.json"))]
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=inside, check=True)
@@ -199,7 +200,10 @@ def test_everything_loads_without_pickles_and_equals_the_original(exported, fini
 def test_its_readme_names_the_files_the_versions_and_how_to_load_them(exported, snapshot):
     _, inside = exported
     listing, _, versions = (inside / "README.txt").read_text().partition("\nVERSIONS\n")
-    assert listing == snapshot
+    assert re.sub(r"All runs took [^.]+\.\d+", "All runs took 0.0", listing) == snapshot
+    head = listing.splitlines()[:10]
+    names_all(" ".join(head), "checklist.md", "sha256sum", "qdsweep reproduce", "AVX2", "Exit code")
+    assert max(map(len, listing.splitlines())) <= 100 and listing.splitlines()[10] == ""
     known = read_json(next(inside.glob("runs/*/summary.json")))["versions"]
     assert dict(line.split() for line in versions.strip().splitlines()) == known
 

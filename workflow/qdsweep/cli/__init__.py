@@ -23,6 +23,7 @@ GROUPS = {
         "plot",
         "report",
         "compare",
+        "tuned",
         "explore",
         "rollout",
         "reevaluate",

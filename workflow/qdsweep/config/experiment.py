@@ -228,6 +228,12 @@ class Experiment(Model):
         return list(dict.fromkeys([*self.plugins, *metrics]))
 
     @property
+    def has_seen_seed(self) -> bool:
+        """Whether its algorithm was tuned by runs with its seed on its domain."""
+        by = self.algorithm.tuned_by
+        return by is not None and self.domain.name in by["domains"] and self.seed in by["seeds"]
+
+    @property
     def has_history(self) -> bool:
         """Whether its runs write history.npz, which needs cells that never move."""
         return self.algorithm.reported_archive.has_fixed_cells

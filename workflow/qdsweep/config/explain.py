@@ -57,6 +57,8 @@ def _line(
     path = _real_path(detail["loc"], data, absent=kind == "missing")
     place = f"{_source(path, sources)}: "
     if kind == "extra_forbidden":
+        if path[:-1] in known:  # a mapping that is one key, such as the origin of a preset
+            return f"{place}unknown key {dotted(path)}; leave it out", ""
         known_keys = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
         siblings = [str(key) for key in dict.fromkeys(known_keys)]
         siblings += [name for name, key in aliases_in(path[:-1]).items() if key in siblings]

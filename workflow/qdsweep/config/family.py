@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from qdsweep.config.archive_kinds import ArchiveSettings, GridArchive
 from qdsweep.config.model import Model
@@ -46,6 +47,22 @@ def name_now(name: str, title: str | None) -> str:
     return next(known, name)
 
 
+class TunedBy(TypedDict):
+    """The choice that a preset comes from, as `qdsweep tuned` writes it.
+
+    It is no model: its keys would be names in sweeps, and hide equal arguments of the user's
+    classes, such as `seeds`.
+    """
+
+    sweep: Annotated[str, Field(description="the sweep that chose these settings")]
+    domains: Annotated[list[str], Field(min_length=1, description="the names of its domains")]
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0)]],
+        Field(min_length=1, description="the seeds of the runs by which it chose"),
+    ]
+    cost: Annotated[str, Field(description="the cost of these runs, for a reader")]
+
+
 class AlgorithmConfig(Model, ABC):
     """The keys of every family, and facts about the family."""
 
@@ -66,6 +83,13 @@ class AlgorithmConfig(Model, ABC):
         description=(
             "its papers in addition to those of its parts, for the methods paragraph: keys of "
             "references.bib"
+        ),
+    )
+    tuned_by: TunedBy | None = Field(
+        default=None,
+        description=(
+            "the choice that a preset of `qdsweep tuned` comes from. Groups with runs of these "
+            "domains and seeds are not tested"
         ),
     )
 

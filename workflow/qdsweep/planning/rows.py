@@ -1,6 +1,6 @@
 """What a sweep file expands to: its runs, those that confirm them, and the plan."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -20,8 +20,9 @@ from qdsweep.records.sources import finder, sources_of
 from qdsweep.search.levels import samples_of
 from qdsweep.search.search_plan import SearchPlan
 from qdsweep.sweep.drawn import SAMPLE
-from qdsweep.sweep.groups import CHANGES, MEMBER
+from qdsweep.sweep.groups import CHANGES, MEMBER, group_labels
 from qdsweep.sweep.runs import Sweep, table_of_runs
+from qdsweep.text import seeds_text
 
 # With one of these drawn, iterations do not measure work.
 _BATCHES = ("batch_size", "num_emitters")
@@ -148,11 +149,48 @@ def plan_data(
     measured = {"sources": sources_of(metrics)} if metrics else {}
     plan = sweep.plan(**about, **settings.drawing, **settings.reporting, **measured)
     if search is None:
-        return plan
+        untested = _untested(sweep, settings.title)
+        return {**plan, "untested": untested} if untested else plan
     if settings.search and settings.search.pbt:
         plan["columns"] = [MEMBER, *sweep.columns, CHANGES]
     # Its rows are known at its end; until then there is what they are chosen from.
     return {**plan, "rows": [], "base": settings.experiment, **search.entries}
+
+
+def seen_seeds(runs: Iterable[Experiment]) -> dict[str, str]:
+    """Returns tuned algorithm -> the choice by seeds that it has again here, and the remedy.
+
+    The score of the best of many settings is too high on the seeds that chose it: see
+    `analysis.tables.confirmed`.
+    """
+    tuned: dict[str, list[Experiment]] = {}
+    for run in runs:
+        if run.algorithm.tuned_by is not None:
+            tuned.setdefault(run.algorithm.name, []).append(run)
+    texts = {}
+    for name, own in tuned.items():
+        by, seen = own[0].algorithm.tuned_by, {run.seed for run in own if run.has_seen_seed}
+        if by is not None and seen:
+            first, count = max(by["seeds"]) + 1, len({run.seed for run in own})
+            fresh = seeds_text(range(first, first + count))
+            texts[name] = (
+                f"chosen by the sweep {by['sweep']} with {seeds_text(seen)}, so that its scores "
+                f"with these tend to be too high. Give it fresh ones: {fresh}"
+            )
+    return texts
+
+
+def _untested(sweep: Sweep, title: str) -> dict[str, str]:
+    """Returns the groups with runs by whose seeds their algorithm was tuned: group -> why."""
+    texts = seen_seeds(row.experiment for row in sweep.rows)
+    if not texts:
+        return {}
+    labels = group_labels(sweep.columns, sweep.texts, title)
+    return {
+        label: texts[row.experiment.algorithm.name]
+        for label, row in zip(labels, sweep.rows, strict=True)
+        if row.experiment.has_seen_seed
+    }
 
 
 def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:

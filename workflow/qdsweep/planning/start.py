@@ -22,7 +22,14 @@ from qdsweep.planning.outlook import (
     unfinished,
 )
 from qdsweep.planning.request import Given, clusters_of, key_sources, read_sweep
-from qdsweep.planning.rows import NO_RUNS, confirming, plan_data, planned_budget, sweep_of
+from qdsweep.planning.rows import (
+    NO_RUNS,
+    confirming,
+    plan_data,
+    planned_budget,
+    seen_seeds,
+    sweep_of,
+)
 from qdsweep.planning.settled import Settled, launch_budget, settled
 from qdsweep.planning.slurm_jobs import REQUESTED, memory_mb, slurm_request
 from qdsweep.records.paths import Results, RunDir, SweepDir
@@ -342,6 +349,8 @@ class Start:
             )
         yield from self.found.damaged()
         yield from renamed(settings.experiment, self.sweep, standings, self.results)
+        for name, why in seen_seeds(self.runs.values()).items():
+            yield f"qdsweep: warning: algorithm {name}: {why}"
         if search is None:
             parts = settings.name, self.sweep, self.confirming
             yield from outlook(*parts, standings, self._changes, self.results)

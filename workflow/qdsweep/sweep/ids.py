@@ -20,7 +20,7 @@ _NOT_IDENTITY: Any = {
     "reload": True,
     "metrics": True,
     "domain": {"name", "title", "cite"},
-    "algorithm": {"name", "title", "cite"},
+    "algorithm": {"name", "title", "cite", "tuned_by"},
 }
 
 # Returns the hash of the source of a `module:Class` [hex].

@@ -21,7 +21,7 @@ from qdsweep.errors import BadInput
 from qdsweep.text import listed
 
 # Keys of parts that decide which sentences there are.
-NAMES = ("type", "name", "title", "cite")
+NAMES = ("type", "name", "title", "cite", "tuned_by")
 SIZES = ("num_emitters", "batch_size", "first_batch")
 PARTS = ("archive", "learner", "emitter", "scheduler")
 

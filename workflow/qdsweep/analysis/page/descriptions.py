@@ -28,7 +28,7 @@ _ACCENTS = {r"{\"o}": "ö", r"{\~a}": "ã"}
 
 _PLURAL = re.compile(r"^((?: [\w-]+)*? [\w-]+)s\b")  # up to the first plural of a title
 # Keys of a family that are not hyper-parameters, or that hold others.
-_NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
+_NOT_ITS_OWN = ("type", "name", "title", "cite", "tuned_by", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta", "sigma")
 SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _BANDIT = "bandit"

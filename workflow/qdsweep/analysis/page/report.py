@@ -45,10 +45,11 @@ from qdsweep.sweep.groups import values_label
 from qdsweep.text import common_decimals, listed, number, plain, plural
 from qdsweep.versions import __version__, own_commit
 
-# The seed differs within a group; titles and citations are for the methods paragraph.
+# The seed differs within a group; titles, citations and origins decide nothing.
 _NO_SETTINGS = {
     "seed",
     *(f"{part}.{key}" for part in ("algorithm", "domain") for key in ("title", "cite")),
+    *(f"algorithm.tuned_by.{key}" for key in ("sweep", "domains", "seeds", "cost")),
 }
 # The sections of the page in their order: anchor, heading, and entry of the navigation.
 _SECTIONS = (

@@ -1,4 +1,4 @@
-"""The command compare: tables and figures of several sweeps."""
+"""The commands compare, tables and figures of several sweeps, and tuned, a preset of the best."""
 
 import argparse
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import RESULTS_OPTION, Add, paragraph, sweep_name
+from qdsweep.cli.sweeps import add_sweep, chosen_sweep
 from qdsweep.records.paths import Results
 
 if TYPE_CHECKING:
@@ -21,6 +22,16 @@ once. Settings of a search are tested only on held-out seeds (confirm). Nothing 
 the command after further runs are finished.
 """
 
+TUNED_PRESET = """\
+examples:
+  qdsweep tuned tune_cma_me                                      print the preset
+  qdsweep tuned tune_cma_me --out config/algorithms/tuned.yaml   write it: `::: algorithm tuned`
+The preset has the algorithm of the winner: of a search, the best of its last level; of another
+sweep, the group with the best mean of the metric that ranks. Comments name its origin. Swept keys
+that no algorithm has, such as batch_size, are listed: the experiment must set them. Later sweeps
+with the seeds that chose it say so, and do not test it.
+"""
+
 
 def add_commands(add: Add) -> None:
     """Adds the command to the parser."""
@@ -28,6 +39,15 @@ def add_commands(add: Add) -> None:
     compare.add_argument("names", nargs="+", type=sweep_name, metavar="SWEEP", help="their names")
     compare.add_argument("--results", **RESULTS_OPTION)
     compare.set_defaults(command=_compare)
+    tuned = add("tuned", "Write the setting that a sweep has chosen as a preset.", TUNED_PRESET)
+    add_sweep(tuned)
+    tuned.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE.yaml",
+        help="the file to write, such as config/algorithms/tuned.yaml (default: print it)",
+    )
+    tuned.set_defaults(command=_tuned)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -60,6 +80,18 @@ def _compare(arguments: argparse.Namespace) -> int:
     files = [*sweep.path.glob("table.*"), *chain(*(sorted(path.glob("*.*")) for path in folders))]
     for stem, paths in groupby(files, lambda path: path.with_suffix("")):
         print(f"{stem}{', '.join(path.suffix for path in paths)}")
+    return 0
+
+
+def _tuned(arguments: argparse.Namespace) -> int:
+    from qdsweep.features.compare.tuned_preset import tuned_preset, write_tuned
+
+    preset = tuned_preset(chosen_sweep(arguments))
+    if arguments.out is None:
+        print(preset.text, end="")
+        return 0
+    write_tuned(preset, arguments.out)
+    print(*preset.lines(arguments.out), sep="\n")
     return 0
 
 

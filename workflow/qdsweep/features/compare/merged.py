@@ -161,6 +161,8 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
         if tuning := tuning_of(plan, data):
             chosen[name] = tuning
             runs[name] |= _add_held_out(own, results.sweep(name))
+        elif tuning := _tuned_before(own):
+            chosen[name] = tuning
         _rename(own, columns)
         _add(own, groups)
     counts = Counter(run for of_sweep in runs.values() for run in of_sweep)
@@ -170,6 +172,22 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
         notes.append(f"Groups are ranked by the {plans[0].rank.phrase}, as in {names[0]}.")
     notes += _leave_out(groups, runs, chosen)
     return Merged(_plan(plans, groups) | {"metrics": list(metrics.values())}, runs, notes)
+
+
+def _tuned_before(groups: list[_Group]) -> Tuning | None:
+    """Returns the earlier choices of presets of `qdsweep tuned`; None where there are none."""
+    costs, seen = {}, set()
+    for group in groups:
+        by = group.experiment and group.experiment.algorithm.tuned_by
+        if group.experiment is None or not by:
+            continue
+        costs[by["sweep"]] = by["cost"]
+        for row in group.rows:
+            seed = row["values"].get("seed", group.experiment.seed)
+            if group.experiment.model_copy(update={"seed": seed}).has_seen_seed:
+                seen.add(row["id"])
+    texts = [f"{cost} in the sweep {sweep}" for sweep, cost in costs.items()]
+    return Tuning(listed(texts), seen) if texts else None
 
 
 def _add_held_out(groups: list[_Group], sweep: SweepDir) -> set[str]:

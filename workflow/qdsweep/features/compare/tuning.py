@@ -36,8 +36,11 @@ def tuning_of(plan: Plan, data: Mapping[str, Any]) -> Tuning | None:
         plan: The sweep.
         data: plan.json as plain data, whose rows are those of `plan`.
     """
-    if not data.get("search"):
-        return None
+    return choice_in(plan) if data.get("search") else None
+
+
+def choice_in(plan: Plan) -> Tuning | None:
+    """Returns the choice among all settings of a sweep; None where it has fewer than two."""
     runs = {row.run for row in plan.computed}
     if plan.levels:
         count, cost = count_candidates(plan.levels), Counter({plan.unit: search_cost(plan.levels)})

@@ -1,1 +1,3 @@
 """A sweep as a file for a double-blind review."""
+
+NEEDS = ("compare",)

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from qdsweep.analysis.page.methods import core_seconds
+from qdsweep.text import core_time
+
 CRATE_FILE = "ro-crate-metadata.json"
 # Types that Python's `mimetypes` knows only on some machines.
 _FORMATS = {
@@ -25,10 +28,19 @@ _FORMATS = {
 _TEXT = """\
 {title}
 {line}
-Results of a parameter sweep of Quality-Diversity experiments: {count} runs. No file holds a pickle;
-numpy loads every array with allow_pickle=False.
+A study that can be run: {count} runs of Quality-Diversity experiments, with config and code.
+checklist.md answers the questions of a reviewer. To check the study, with qdsweep {own} installed:
+  sha256sum -c SHA256SUMS                    in this folder: each file is as it was packed
+  qdsweep reproduce . --here --minutes 10    here: computes some runs again, with your libraries
+  {reproduce:41}  the same with the libraries of requirements.lock
+All runs took {time}. The code of the authors is run, so qdsweep asks first.
+Expect equal bits with these libraries on x86-64 with AVX2. Exit code 0: no run that was computed
+differs; 1: one does, or none was computed; 2: the package is damaged.
+
+No file holds a pickle; numpy loads every array with allow_pickle=False.
 
 FILES
+  checklist.md          seeds, budgets, cost, hardware, versions, statistics, failures, licence.
   sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
   tables/runs.tsv       swept values and id of each run
   tables/summary.csv    a row for each run, at the sweep's budget
@@ -169,9 +181,13 @@ def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False
     for summary in summaries:
         for library, version in summary.get("versions", {}).items():
             libraries.setdefault(library, set()).add(version)
-    lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(libraries.items())]
+    lines = [f"  {lib:14} {', '.join(sorted(seen))}" for lib, seen in sorted(libraries.items())]
     title, versions = f"The sweep {name}", "\n".join(lines)
+    own = libraries.get("qdsweep", {"of any version"})
     return _TEXT.format(
+        reproduce=f"qdsweep reproduce {name}.zip --minutes 10",
+        own=" or ".join(sorted(own)),
+        time=core_time(sum(map(core_seconds, summaries))),
         title=title,
         line="=" * len(title),
         count=len(summaries),

@@ -26,6 +26,7 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import LATER
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features.export.blind import AUTHORS, Secret, findings, secrets_of
+from qdsweep.features.export.checklist import ExportRecords, checklist
 from qdsweep.features.export.crate import CRATE_FILE as CRATE
 from qdsweep.features.export.crate import metadata, readme
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
@@ -236,6 +237,8 @@ def _members(
     """Yields the files of the zip, one after the other."""
     searched = bool(plan.levels)
     yield "README.txt", readme(plan.name, list(summaries.values()), searched=searched).encode()
+    records = ExportRecords(sweep, plan, planned, runs, summaries)
+    yield "checklist.md", checklist(records).encode()
     yield "sweep.yaml", _yaml(_sweep(plan) | _search(sweep))
     yield from plugin_files(runs, sweep.results).items()
     for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
