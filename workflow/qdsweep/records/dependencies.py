@@ -6,19 +6,30 @@ A run records it as `sources`, file -> hash. A run whose files differ from its r
 import contextlib
 import functools
 import hashlib
-import json
+import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from qdsweep.config.files import shown
-from qdsweep.config.own_code import declared_files, find_source, imported_files
+from qdsweep.config.own_code import declared_files, find_source, imported_files, load_plugin
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
-from qdsweep.files import signature
+from qdsweep.files import read_json_if_whole, signature
+from qdsweep.host.lock import Lock
+from qdsweep.records.paths import Results, RunDir, StateDir
+from qdsweep.records.results import read_summary, write_summary
 from qdsweep.records.sources import source_name
+from qdsweep.records.status import write_status
+from qdsweep.text import listed
+
+OUTDATED = "outdated"
+"""The state of a run whose files differ from its record."""
 
 # The user's modules that the warm process has imported, with their code then.
 _IMPORTED: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
@@ -88,9 +99,87 @@ def _hashes_at(path: str, *seen: int) -> tuple[str, ...]:
     return (whole,)
 
 
-def record_digest(record: Mapping[str, str]) -> str:
-    """Returns a short text that is equal for equal records."""
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+def recorded(state: StateDir) -> dict[str, str]:
+    """Returns the record of a run; empty where it has none, as with earlier releases."""
+    record = read_json_if_whole(state.status).get("sources")
+    return record if isinstance(record, dict) else {}
+
+
+def accepted(state: StateDir) -> list[dict[str, Any]]:
+    """Returns the earlier records of a run whose results were taken over for other code."""
+    earlier = read_json_if_whole(state.status).get("accepted")
+    return earlier if isinstance(earlier, list) else []
+
+
+def refuse_other_code(run: RunDir) -> None:
+    """Refuses to go on with a run that other code has begun.
+
+    Raises:
+        BadInput: The message names the files and the ways back.
+    """
+    files = differing(recorded(run.state)) if run.state.reloads() else ()
+    if files:
+        raise BadInput(
+            f"{run.path}: {changed_text(files)} since the run was started, so it does not go on: "
+            "its results would be of two codes. Restore the code, or start its sweep with "
+            "--config outdated=recompute or outdated=accept, or give another --out"
+        )
+
+
+def changed_text(files: Sequence[str]) -> str:
+    """Returns the words for the files of an outdated run: `simulator.py has changed`."""
+    names = [Path(file).name for file in files]
+    return f"{listed(names, most=3)} {'has' if len(names) == 1 else 'have'} changed"
+
+
+def record_code(run: RunDir, record: Mapping[str, str]) -> None:
+    """Makes the current code that of a run that other code has computed.
+
+    Args:
+        run: The run. Its earlier record stays, under `accepted`.
+        record: The code, from `sources_of_plugins`.
+    """
+    with Lock(run.state.lock):
+        before = recorded(run.state)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        earlier = [*accepted(run.state), {"until": now, "sources": before}]
+        code = {"accepted": earlier, "sources": dict(record)}
+        if run.state.summary.exists():  # first: after a kill, the run is still outdated
+            summary = read_summary(run.state)
+            others = {k: v for k, v in summary.get("sources", {}).items() if k not in before}
+            is_sealed = run.state.sums.exists()
+            run.state.unseal()
+            write_summary(run.state, {**summary, **code, "sources": others | {**record}})
+            if is_sealed:
+                run.state.seal()
+            if run.summary.exists():
+                run.publish()
+        write_status(run.state, {**read_json_if_whole(run.state.status), **code})
+
+
+def name_code(state: StateDir, record: Mapping[str, str]) -> None:
+    """Gives a finished run of an earlier release, which recorded nothing, the current code."""
+    with contextlib.suppress(OSError):  # a folder of another user
+        write_status(state, {**read_json_if_whole(state.status), "sources": dict(record)})
+
+
+def set_aside(run: RunDir, results: Results) -> Path:
+    """Moves the folder of a run to results/outdated/, where nothing is replaced.
+
+    Returns:
+        Its new place: the run's id, with a number where an earlier one has that name.
+    """
+    results.outdated.mkdir(exist_ok=True)
+    with Lock(run.state.lock) as lock:
+        for number in count(1):
+            place = RunDir(results.outdated / (run.name + f".{number}" * (number > 1)))
+            if not place.path.exists():
+                break
+        shutil.move(run.path, place.path)
+        lock.path = place.state.lock
+        if (films := results.explore / run.name).is_dir():
+            shutil.move(films, place.path / results.explore.name)
+    return place.path
 
 
 def note_imports(targets: Iterable[str]) -> None:
@@ -111,4 +200,19 @@ def refuse_earlier_imports(targets: Iterable[str]) -> None:
         if loaded and _IMPORTED.get(loaded, code_hash(path.read_bytes())) not in _hashes(path):
             raise BadInput(
                 f"{shown(path)} has changed since this sweep was started: start it again"
+            )
+
+
+def refuse_hidden_files(targets: Iterable[str]) -> None:
+    """Refuses loaded plug-ins with other `depends` than their source says, which a start reads.
+
+    Raises:
+        BadInput: A class gets `depends` in another way.
+    """
+    for target in targets:
+        named = getattr(load_plugin(target), "depends", ())
+        if tuple(named) != (written := declared_files(target)):
+            raise BadInput(
+                f"{target}: {find_source(target)}: depends is {tuple(named)}, and its source says "
+                f"{written}: write it in the body of the class"
             )
