@@ -479,6 +479,11 @@ class Start:
         yield from self.found.damaged()
         for line in self.outdated_lines:
             yield f"qdsweep: warning: {line}"
+        if self.settings.outdated and self.found.changed:
+            runs = plural(len(self.found.changed), "run")
+            again = self.settings.outdated == RECOMPUTE
+            what = f"moved to {self.results.outdated}/, computed again" if again else "taken over"
+            yield f"qdsweep: outdated={self.settings.outdated}: {runs} {what}"
         if unrecorded := self.found.unrecorded:
             files = sorted({file for record in unrecorded.values() for file in record})
             yield (
@@ -537,9 +542,11 @@ class Start:
             return []
         if self.search is None:
             return [*outdated_lines(self._standings)]
-        changed = self.found.outdated
-        read = (read_standing(self.results.run(r), PlannedRun(r, "", "", 0)) for r in changed)
-        return [*outdated_lines(map(OtherCode(self.results).mark_outdated, read))]
+        unit, code, runs = self.search.unit, OtherCode(self.results), []
+        for run in map(self.results.run, self.found.outdated):
+            done = getattr(read_status(run.state), unit)  # as far as the search took it
+            runs.append(read_standing(run, PlannedRun(run.name, "", unit, done)))
+        return [*outdated_lines(map(code.mark_outdated, runs))]
 
     @cached_property
     def _changes(self) -> dict[str, CodeChange]:
