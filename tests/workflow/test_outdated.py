@@ -51,7 +51,7 @@ def test_a_changed_module_makes_runs_outdated_until_the_user_decides(tmp_path: P
         names_all(text, "outdated=accept", "of core time")
     names_all(qdsweep("plan", "mine.yaml", cwd=folder), "10 outdated", "nothing left")
     printed = start(folder)
-    assert "qd_run" not in jobs(printed), "it is not computed by itself"
+    assert "qd_run" not in jobs(printed), "no start computes it on its own"
     names_all(printed, "outdated: simulator.py has changed", "10 runs")
     assert digests_of(folder) == first
     assert status_of(folder) == ["outdated"] * 10

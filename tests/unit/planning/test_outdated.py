@@ -99,7 +99,7 @@ def test_unfinished_runs_of_other_code_rest_until_the_user_decides():
     assert states() == ["outdated"] * 2 and start.left == (0, 2, "run")
     assert start.found.resting == {first_run().name} and not start.forced
     finished = next(run for run in start.runs if run != first_run().name)
-    assert start.budget_of(finished) == "iterations=4", "a larger budget does not lengthen it"
+    assert start.budget_of(finished) == "iterations=4", "a larger budget does not extend it"
     follow = Follow(RESULTS.path, "mine")
     follow.look(10.0)
     assert follow.outlook.counts == {"outdated": 2} and follow.outlook.left == 0
@@ -114,7 +114,7 @@ def test_unfinished_runs_of_other_code_rest_until_the_user_decides():
     assert not first_run().state.damaged()
 
 
-def test_a_run_of_its_own_does_not_go_on_with_other_code():
+def test_a_run_is_not_resumed_with_other_code():
     study(HERE, SEEDS)
     finish()
     run = first_run()
@@ -350,7 +350,7 @@ def take_places(level: str, places: int, code: int = 0) -> str:
     return "".join(qdsweep(*words, n, "--seed=1", cwd=HERE, code=code) for n in range(places))
 
 
-def test_a_search_does_not_go_on_with_two_codes():
+def test_a_search_does_not_continue_with_two_codes():
     study(HERE, **SEARCH)
     start = begin()
     first, second = [level.name for level in start.search.levels][:2]

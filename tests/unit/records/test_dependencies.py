@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
@@ -83,6 +83,7 @@ def folder_on_the_path():
             sys.path[:] = path
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(GRAPHS, st.sampled_from(["zztask", "zzp.task"]))
 def test_a_record_has_exactly_the_modules_that_python_loads(graph, target: str):
     with folder_on_the_path():

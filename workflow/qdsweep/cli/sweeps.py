@@ -51,7 +51,7 @@ examples:
   qdsweep plan my_sweep.yaml                     the same for another sweep file
   qdsweep plan published_cma_mae                 the same for a sweep that comes with qdsweep
   qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
-  qdsweep plan --config outdated=recompute       the work of `snakemake --config outdated=recompute`
+  qdsweep plan --config outdated=recompute       also the runs that this would compute again
 There is one line per row of the sweep: the swept values, the state of the run, the used budget,
 evaluations and core time left, the action and its reason. The core time is known once a similar run
 has started. A search has one line per level. A line counts the runs of `confirm`: the largest that

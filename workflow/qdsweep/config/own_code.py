@@ -296,7 +296,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
     return contents
 
 
-def imported_files(targets: Iterable[str]) -> dict[str, Path]:
+def imported_files(targets: Iterable[str], modules: Iterable[str] = ()) -> dict[str, Path]:
     """Returns the user's modules that some `module:Class` import, directly or not.
 
     They are those of any folder on the path, but not of Python, of installed packages or of
@@ -304,6 +304,7 @@ def imported_files(targets: Iterable[str]) -> dict[str, Path]:
 
     Args:
         targets: The `module:Class`.
+        modules: Modules that are imported next to them.
 
     Returns:
         Module -> its file; without the files of the targets, which a run's id covers.
@@ -313,7 +314,7 @@ def imported_files(targets: Iterable[str]) -> dict[str, Path]:
     """
     targets = list(targets)
     own = {find_source(target) for target in targets}
-    found = _reached(targets, _own_module)
+    found = _reached([*targets, *modules], _own_module)
     return {module: path for module, (path, _) in found.items() if path not in own}
 
 

@@ -271,9 +271,9 @@ class SweepFile(Model):
     outdated: Literal["recompute", "accept"] | None = Field(
         default=None,
         description=(
-            "what becomes of runs whose imported modules or declared files have changed. "
-            "recompute: they move to results/outdated/ and are computed again; accept: their "
-            "results stay, as those of the current code; null: they stay, and no test has them"
+            "what becomes of outdated runs. recompute: they move to results/outdated/ and are "
+            "computed again; accept: their results count as those of the current code; null: they "
+            "stay, and no test has them"
         ),
     )
     shard: Annotated[str, AfterValidator(_is_shard)] | None = Field(

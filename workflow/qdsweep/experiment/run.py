@@ -52,7 +52,7 @@ from qdsweep.records.dependencies import (
     accepted,
     refuse_earlier_imports,
     refuse_hidden_files,
-    sources_of_plugins,
+    sources_of_experiment,
 )
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
@@ -83,7 +83,7 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
         QdsweepError: The run cannot continue.
     """
     experiment, run = attempt.experiment, attempt.run
-    sources = sources_of_plugins(experiment.plugins)  # before they are imported
+    sources = sources_of_experiment(experiment)  # before they are imported
     refuse_earlier_imports(experiment.plugins)
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
@@ -333,7 +333,7 @@ class Recorder:
             "attempts": self.attempts,
             **self.accepted,
         }
-        if self.experiment.plugins:
+        if self.experiment.has_own_modules:
             others["sources"] = self.sources
         named = {"own_metrics": self.own.columns} if self.own.columns else {}
         # The first ones again, because a user's algorithm may return metrics of any name.
@@ -385,7 +385,7 @@ class Recorder:
             "attempts": self.attempts,
             "stochastic": self.stochastic,
         }
-        if self.own.sources or self.experiment.plugins:
+        if self.own.sources or self.experiment.has_own_modules:
             about["sources"] = self.own.sources | self.sources
         if "accepted" in self.accepted:
             about["accepted"] = self.accepted["accepted"]

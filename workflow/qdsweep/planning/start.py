@@ -1,6 +1,6 @@
 """The start of a sweep: what its runs contain, what is left, and what it prints about both."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -33,7 +33,7 @@ from qdsweep.records.dependencies import (
     name_code,
     record_code,
     set_aside,
-    sources_of_plugins,
+    sources_of_experiment,
 )
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_plan, write_plan
@@ -57,6 +57,19 @@ from qdsweep.records.status import (
 from qdsweep.search.levels import count_finalists
 from qdsweep.search.search_plan import SearchPlan, search_plan
 from qdsweep.text import listed, plural
+
+
+def _records() -> Callable[[Experiment], dict[str, str]]:
+    """Returns a quick `sources_of_experiment` for many experiments with the same plug-ins."""
+    known: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def record_of(experiment: Experiment) -> dict[str, str]:
+        key = *experiment.plugins, *experiment.domain.modules
+        if key not in known:
+            known[key] = sources_of_experiment(experiment)
+        return known[key]
+
+    return record_of
 
 
 class Found:
@@ -114,7 +127,7 @@ class Found:
 
     @property
     def _with_plugins(self) -> Iterator[str]:
-        return (run for run, experiment in self._runs.items() if experiment.plugins)
+        return (run for run, experiment in self._runs.items() if experiment.has_own_modules)
 
     @property
     def outdated(self) -> dict[str, tuple[str, ...]]:
@@ -135,16 +148,12 @@ class Found:
     @cached_property
     def unrecorded(self) -> dict[str, dict[str, str]]:
         """The finished runs of earlier releases, which recorded nothing -> what they use now."""
-        records: dict[tuple[str, ...], dict[str, str]] = {}
-        found = {}
+        record_of, found = _records(), {}
         for run in self._with_plugins:
             status = self._finished.get(run) or read_status(self._results.run(run).state)
-            if status.status == "finished" and not status.code:
-                targets = tuple(self._runs[run].plugins)
-                if targets not in records:
-                    records[targets] = sources_of_plugins(targets)
-                if records[targets]:
-                    found[run] = records[targets]
+            is_named = bool(status.code) or status.status != "finished"
+            if not is_named and (record := record_of(self._runs[run])):
+                found[run] = record
         return found
 
     @cached_property
@@ -274,7 +283,7 @@ class Start:
         is_indexed = self._is_main and self.search is None
         further: Collection[str] = ()
         if self.search is not None:
-            with suppress(BadInput):  # a damaged decision is made again
+            with suppress(BadInput):  # a damaged decision is rebuilt
                 further = chosen_runs(self.folder, self.search.levels) - self.runs.keys()
         found = Found(
             self.folder,
@@ -397,25 +406,22 @@ class Start:
                 name_fingerprint(self.results.run(run).state, self._planned(run))
 
     def _settle(self) -> None:
-        """Does with outdated runs what the key `outdated` says.
+        """Sets outdated runs aside or takes them over, as the key `outdated` demands.
 
         Raises:
-            BadInput: There is no such key, and a search would go on with other code.
+            BadInput: There is no such key, and a search would continue with other code.
         """
-        found, records = self.found, dict[tuple[str, ...], dict[str, str]]()
+        found, record_of = self.found, _records()
         if self.search is not None and found.outdated and self.left[0]:
             raise BadInput(
-                f"the search does not go on with two codes. {' '.join(self.outdated_lines)}"
+                f"a search does not continue with two codes. {' '.join(self.outdated_lines)}"
             )
         for run in found.again:
             set_aside(self.results.run(run), self.results)
         for run in found.changed if self.settings.outdated == ACCEPT else ():
             folder = self.results.run(run)
             experiment = self.runs.get(run) or compose(str(folder.state.config))
-            targets = tuple(experiment.plugins)
-            if targets not in records:
-                records[targets] = sources_of_plugins(targets)
-            record_code(folder, records[targets])
+            record_code(folder, record_of(experiment))
 
     def memory_mb(self, cluster: str, wildcards: Mapping[str, str]) -> int:
         """Returns the memory of a job's run on each node [MB].
@@ -455,7 +461,7 @@ class Start:
             if run in self.found.again:
                 ((unit, amount),) = budget.items()
                 return f"{unit}={amount}"
-            if run in self.found.outdated:  # a larger budget does not lengthen it
+            if run in self.found.outdated:  # a larger budget does not extend it
                 budget = read_status(self.results.run(run).state).budget or budget
         return launch_budget(budget, self.results.run(run))
 
@@ -480,10 +486,10 @@ class Start:
         for line in self.outdated_lines:
             yield f"qdsweep: warning: {line}"
         if self.settings.outdated and self.found.changed:
-            runs = plural(len(self.found.changed), "run")
+            count = plural(len(self.found.changed), "run")
             again = self.settings.outdated == RECOMPUTE
             what = f"moved to {self.results.outdated}/, computed again" if again else "taken over"
-            yield f"qdsweep: outdated={self.settings.outdated}: {runs} {what}"
+            yield f"qdsweep: outdated={self.settings.outdated}: {count} {what}"
         if unrecorded := self.found.unrecorded:
             files = sorted({file for record in unrecorded.values() for file in record})
             yield (
@@ -530,7 +536,7 @@ class Start:
         return [self._decided(now, code.mark_outdated(now)) for now in standings]
 
     def _decided(self, before: Standing, now: Standing) -> Standing:
-        """Returns the progress of a run, of which `outdated` says what becomes of it."""
+        """Returns the progress of a run, after what the key `outdated` does with it."""
         if now.state != "outdated" or self.settings.outdated is None:
             return now
         return before if self.settings.outdated == ACCEPT else replace(now, state="replaced")

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
 from qdsweep.config.own_code import declared_files, find_source, imported_files, load_plugin
 from qdsweep.config.source import code_hash
@@ -35,7 +36,12 @@ OUTDATED = "outdated"
 _IMPORTED: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
 
 
-def sources_of_plugins(targets: Iterable[str]) -> dict[str, str]:
+def sources_of_experiment(experiment: Experiment) -> dict[str, str]:
+    """Returns the record of an experiment; see `sources_of_plugins`."""
+    return sources_of_plugins(experiment.plugins, experiment.domain.modules)
+
+
+def sources_of_plugins(targets: Iterable[str], modules: Iterable[str] = ()) -> dict[str, str]:
     """Returns what results of plug-ins depend on and ids do not cover, as in `sources_of`.
 
     These are the user's modules that they import, directly or not, and the files that their
@@ -43,6 +49,7 @@ def sources_of_plugins(targets: Iterable[str]) -> dict[str, str]:
 
     Args:
         targets: The `module:Class`.
+        modules: Modules that are imported next to them.
 
     Returns:
         File -> hash of its code, or of the bytes of a declared file; sorted.
@@ -52,7 +59,7 @@ def sources_of_plugins(targets: Iterable[str]) -> dict[str, str]:
     """
     targets = list(targets)
     record = {}
-    for module, path in imported_files(targets).items():
+    for module, path in imported_files(targets, modules).items():
         try:
             record[source_name(module, path)] = code_hash(path.read_bytes())
         except (SyntaxError, ValueError) as error:
@@ -112,7 +119,7 @@ def accepted(state: StateDir) -> list[dict[str, Any]]:
 
 
 def refuse_other_code(run: RunDir) -> None:
-    """Refuses to go on with a run that other code has begun.
+    """Refuses to resume a run that other code has started.
 
     Raises:
         BadInput: The message names the files and the ways back.
@@ -120,7 +127,7 @@ def refuse_other_code(run: RunDir) -> None:
     files = differing(recorded(run.state)) if run.state.reloads() else ()
     if files:
         raise BadInput(
-            f"{run.path}: {changed_text(files)} since the run was started, so it does not go on: "
+            f"{run.path}: {changed_text(files)} since the run was started, so it is not resumed: "
             "its results would be of two codes. Restore the code, or start its sweep with "
             "--config outdated=recompute or outdated=accept, or give another --out"
         )
@@ -204,7 +211,7 @@ def refuse_earlier_imports(targets: Iterable[str]) -> None:
 
 
 def refuse_hidden_files(targets: Iterable[str]) -> None:
-    """Refuses loaded plug-ins with other `depends` than their source says, which a start reads.
+    """Refuses loaded plug-ins whose `depends` is not that in their source, which a start reads.
 
     Raises:
         BadInput: A class gets `depends` in another way.
@@ -213,6 +220,6 @@ def refuse_hidden_files(targets: Iterable[str]) -> None:
         named = getattr(load_plugin(target), "depends", ())
         if tuple(named) != (written := declared_files(target)):
             raise BadInput(
-                f"{target}: {find_source(target)}: depends is {tuple(named)}, and its source says "
-                f"{written}: write it in the body of the class"
+                f"{target}: {find_source(target)}: depends is {tuple(named)}, but "
+                f"{written} in its source: write it in the body of the class"
             )

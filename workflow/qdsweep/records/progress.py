@@ -99,8 +99,8 @@ class Standing:
     Attributes:
         run: The run.
         state: finished, running, stopped, extended (finished, and now has a larger budget),
-            replaced (computed with other code of the user, so that it is another run now), outdated
-            (what that code uses has changed since), failed or waiting (not started).
+            replaced (other code of the user computed it), outdated (what its code uses has changed
+            since), failed or waiting (not started).
         done: How much of the budget is used.
         evaluations: Finished evaluations.
         metrics: Name -> value now, of those that have one.
@@ -326,7 +326,7 @@ def outdated_lines(standings: Iterable[Standing]) -> Iterator[str]:
         them = "it" if len(runs) == 1 else "them"
         yield (
             f"outdated: {note} since {plural(len(runs), 'run')} used it. No start computes {them} "
-            f"by itself, and no test has {them}. Restore the file, or add --config "
+            f"on its own, and no test has {them}. Restore the file (modules: from results/sources/), or add --config "
             f"outdated=recompute to compute {them} again{cost}, or --config outdated=accept to "
             f"keep {them} as results of the code as it is now"
         )

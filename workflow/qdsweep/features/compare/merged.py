@@ -181,7 +181,7 @@ def _outdated(groups: list[_Group], results: Results) -> Iterator[tuple[str, lis
     """Yields the runs that used other files than there are now, and these files."""
     code = OtherCode(results)
     for group in groups:
-        for row in group.rows if group.experiment and group.experiment.plugins else ():
+        for row in group.rows if group.experiment and group.experiment.has_own_modules else ():
             run = results.run(row["id"])
             if files := code.outdated(run, read_status(run.state).code):
                 yield run.name, list(files)
