@@ -326,9 +326,9 @@ def outdated_lines(standings: Iterable[Standing]) -> Iterator[str]:
         them = "it" if len(runs) == 1 else "them"
         yield (
             f"outdated: {note} since {plural(len(runs), 'run')} used it. No start computes {them} "
-            f"on its own, and no test has {them}. Restore the file (modules: from results/sources/), or add --config "
-            f"outdated=recompute to compute {them} again{cost}, or --config outdated=accept to "
-            f"keep {them} as results of the code as it is now"
+            f"on its own, and no test has {them}. Restore the file (modules: from "
+            f"results/sources/), or add --config outdated=recompute to compute {them} again{cost}, "
+            f"or --config outdated=accept to keep {them} as results of the code as it is now"
         )
 
 
