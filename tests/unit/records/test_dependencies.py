@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from in_process import forget_plugins
 from refusals import refused
 
-from qdsweep.config.own_code import declared_files, imported_files
+from qdsweep.config.compose import compose
+from qdsweep.config.own_code import declared_files, imported_files, load_class
 from qdsweep.config.source import code_hash, file_hash
-from qdsweep.records.dependencies import differing, sources_of_plugins
+from qdsweep.records.dependencies import (
+    differing,
+    note_imports,
+    refuse_earlier_imports,
+    sources_of_experiment,
+    sources_of_plugins,
+)
 
 # Modules and packages of a folder on the path: names that nothing else has.
 PACKAGES = ("zzp", "zzp.inner", "zzq")
@@ -191,3 +199,36 @@ def test_a_broken_module_is_named():
     write("config/plugins/zzsim.py", "VALUE = = 1\n")
     with refused("zzsim.py", "not valid Python"):
         imported_files(["zztask:Task"])
+
+
+def test_the_module_of_an_environment_is_in_the_record_itself():
+    write("config/plugins/zzenv.py", "import zzsim\n")
+    write("config/plugins/zzsim.py", "VALUE = 1\n")
+    domain = {"type": "gymnasium", "name": "own", "env": "zzenv:Hill-v0"}
+    domain |= {"measures": [{"measure": "episode_length", "range": [0, 9]}]}
+    keys = {"algorithm": "map_elites", "archive": {"dims": [5]}, "iterations": 1}
+    experiment = compose({"domain": {**domain, "objective_range": [0, 9]}, **keys})
+    assert experiment.has_own_modules
+    assert [*sources_of_experiment(experiment)] == [
+        "config/plugins/zzenv.py",
+        "config/plugins/zzsim.py",
+    ]
+
+
+def test_a_process_with_an_earlier_import_is_refused():
+    """Such as a fork of the warm process: it would compute with the earlier code."""
+    write("config/plugins/zztask.py", "import zzsim\nclass Task: ...\n")
+    write("config/plugins/zzsim.py", "VALUE = 1\n")
+    targets = ["zztask:Task"]
+    try:
+        load_class(*targets)
+        refuse_earlier_imports(targets)
+        note_imports(targets)
+        write("config/plugins/zzsim.py", "VALUE = 1  # one\n")
+        refuse_earlier_imports(targets)
+        write("config/plugins/zzsim.py", "VALUE = 2\n")
+        with refused("config/plugins/zzsim.py", "start it again"):
+            refuse_earlier_imports(targets)
+    finally:
+        forget_plugins()
+    refuse_earlier_imports(targets)

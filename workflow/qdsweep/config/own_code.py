@@ -169,6 +169,20 @@ def find_source(target: str) -> Path:
         BadInput: There is no such module, or it has no file.
     """
     module_name = target.split(":")[0]
+    folders = _on_path()
+    spec = _find_spec(module_name)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        plugins = sorted({path.stem for folder in folders for path in folder.glob("*.py")})
+        raise BadInput(
+            f"{target}: there is no module {module_name}; {nearest(module_name, plugins)}"
+            f"looked in {', '.join(map(str, folders)) or 'config/plugins (missing)'} and in the "
+            f"installed packages (plugins: {', '.join(plugins) or 'none'})"
+        )
+    return Path(spec.origin)
+
+
+def _on_path() -> list[Path]:
+    """Puts the folders of plug-ins on Python's path, and returns them."""
     folders = plugin_folders()
     # A plugin comes before an installed module of the same name, here and in every worker, as
     # each of them calls this.
@@ -179,15 +193,7 @@ def find_source(target: str) -> Path:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     importlib.invalidate_caches()  # the file may have been written since the folder was last read
-    spec = _find_spec(module_name)
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        plugins = sorted({path.stem for folder in folders for path in folder.glob("*.py")})
-        raise BadInput(
-            f"{target}: there is no module {module_name}; {nearest(module_name, plugins)}"
-            f"looked in {', '.join(map(str, folders)) or 'config/plugins (missing)'} and in the "
-            f"installed packages (plugins: {', '.join(plugins) or 'none'})"
-        )
-    return Path(spec.origin)
+    return folders
 
 
 def _find_spec(module_name: str) -> ModuleSpec | None:
@@ -312,6 +318,7 @@ def imported_files(targets: Iterable[str], modules: Iterable[str] = ()) -> dict[
     Raises:
         BadInput: There is no module of a target, or one of the files is not Python.
     """
+    _on_path()
     targets = list(targets)
     own = {find_source(target) for target in targets}
     found = _reached([*targets, *modules], _own_module)

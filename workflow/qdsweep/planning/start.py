@@ -30,6 +30,7 @@ from qdsweep.planning.rows import NO_RUNS, confirming, plan_data, planned_budget
 from qdsweep.planning.settled import Settled, launch_budget, settled
 from qdsweep.planning.slurm_jobs import REQUESTED, memory_mb, slurm_request
 from qdsweep.records.dependencies import (
+    OUTDATED,
     name_code,
     record_code,
     set_aside,
@@ -261,7 +262,7 @@ class Start:
         self.whole = self.sweep
         self._cut()
         if self.found.outdated:
-            self.plan["outdated"] = {run: list(of) for run, of in self.found.outdated.items()}
+            self.plan[OUTDATED] = {run: list(of) for run, of in self.found.outdated.items()}
 
     def _cut(self) -> None:
         """Takes only the runs of the shard, where there is one."""
@@ -293,9 +294,9 @@ class Start:
             decision=self.settings.outdated,
             further=further,
         )
-        if not self._is_main:  # the main Snakemake has written what it found
-            known = read_json_if_whole(self.folder.plan).get("outdated", {})
-            found.changed = {run: tuple(of) for run, of in known.items()}
+        if not self._is_main:  # the main Snakemake has written what it found; a job needs nothing
+            plan = {} if self._is_job else read_json_if_whole(self.folder.plan)
+            found.changed = {run: tuple(of) for run, of in plan.get(OUTDATED, {}).items()}
         return found
 
     @cached_property
@@ -537,7 +538,7 @@ class Start:
 
     def _decided(self, before: Standing, now: Standing) -> Standing:
         """Returns the progress of a run, after what the key `outdated` does with it."""
-        if now.state != "outdated" or self.settings.outdated is None:
+        if now.state != OUTDATED or self.settings.outdated is None:
             return now
         return before if self.settings.outdated == ACCEPT else replace(now, state="replaced")
 
