@@ -193,7 +193,11 @@ def test_runs_of_earlier_releases_are_taken_as_they_are_and_named_once():
     other_simulator(HERE)
     assert states() == ["finished"] * 2
     names_all(" ".join(look().lines()), "2 runs of an earlier release", "simulator.py")
+    assert look().forced == {str(RESULTS.sweep("mine").summary)}, (
+        "a start without jobs does nothing"
+    )
     begin()
+    assert not look().forced
     assert "earlier release" not in " ".join(look().lines())
     assert states() == ["finished"] * 2
     simulator(HERE)

@@ -120,7 +120,7 @@ def _add(other: Results, results: Results, *, verbose: bool) -> int:
         kinds[outcome.kind] += 1
         if outcome.kind != REFUSED:
             replaced.update(code.replaced(theirs))
-            outdated.update(code.outdated(theirs, read_status(theirs.state).code))
+            outdated.update(code.outdated(theirs.name, read_status(theirs.state).code))
         if verbose or outcome.note:
             note = f": {outcome.note}" if outcome.note else ""
             print(f"{theirs.name}: {outcome.kind}{note}", flush=True)

@@ -1,5 +1,6 @@
 """The start of a sweep: what its runs contain, what is left, and what it prints about both."""
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -119,10 +120,9 @@ class Found:
         code, changed = OtherCode(self._results), dict[str, tuple[str, ...]]()
         own = [*self._with_plugins]
         for run in (*own, *self._further) if own else ():
-            state = self._results.run(run).state
-            status = self._finished.get(run) or read_status(state)
-            files = code.outdated(self._results.run(run), status.code)
-            if files and not is_alive(state.lock):
+            status = self._finished.get(run) or read_status(self._results.run(run).state)
+            files = code.outdated(run, status.code)
+            if files and not is_alive(self._results.run(run).state.lock):
                 changed[run] = files
         return changed
 
@@ -151,9 +151,12 @@ class Found:
         """The finished runs of earlier releases, which recorded nothing -> what they use now."""
         record_of, found = _records(), {}
         for run in self._with_plugins:
-            status = self._finished.get(run) or read_status(self._results.run(run).state)
+            state = self._results.run(run).state
+            status = self._finished.get(run) or read_status(state)
             is_named = bool(status.code) or status.status != "finished"
-            if not is_named and (record := record_of(self._runs[run])):
+            if is_named or not os.access(state.path, os.W_OK):  # another user's stays unnamed
+                continue
+            if record := record_of(self._runs[run]):
                 found[run] = record
         return found
 
@@ -331,8 +334,9 @@ class Start:
         """The files of runs and of a search that are to be written again."""
         runs = {str(self.results.run(run).summary) for run in self.found.too_short}
         # Also where nothing else has changed: a start without a job does nothing.
-        tables = {str(self.folder.summary)} if self.settings.outdated and self.found.changed else ()
-        return runs | self.spoiled.keys() | {*tables}
+        decides = bool(self.settings.outdated and self.found.changed)
+        records = self._is_main and (decides or bool(self.found.unrecorded))
+        return runs | self.spoiled.keys() | ({str(self.folder.summary)} if records else set())
 
     @property
     def left(self) -> tuple[int, int, str]:
@@ -496,7 +500,7 @@ class Start:
             yield (
                 f"qdsweep: {plural(len(unrecorded), 'run')} of an earlier release did not record "
                 f"{listed(files, most=3)}. They count as computed with them as they are now; the "
-                "next start that has jobs records it"
+                "next start records that"
             )
         yield from renamed(settings.experiment, self.sweep, standings, self.results)
         if search is None:

@@ -285,20 +285,23 @@ class OtherCode:
         """Returns the progress of a run, as `outdated` where what its code uses has changed."""
         if now.state in ("waiting", "running"):
             return now
-        files = self.outdated(self._results.run(now.run.id), now.code)
+        files = self.outdated(now.run.id, now.code)
         return replace(now, state=OUTDATED, note=changed_text(files)) if files else now
 
-    def outdated(self, run: RunDir, code: str) -> tuple[str, ...]:
+    def outdated(self, run: str, code: str) -> tuple[str, ...]:
         """Returns the files that have changed since a run used them; see `dependencies`.
 
         Args:
-            run: The run.
+            run: The run's id.
             code: As in its `Status`.
         """
-        if code not in self._outdated:
-            self._outdated[code] = differing(recorded(run.state))
-        files = self._outdated[code]
-        return files if files and run.state.has_results else ()
+        files = self._outdated.get(code)
+        if files == ():  # of most of 100,000 runs
+            return files
+        state = self._results.run(run).state
+        if files is None:
+            files = self._outdated[code] = differing(recorded(state))
+        return files if state.has_results else ()
 
     def replaced(self, run: RunDir) -> tuple[Path, ...]:
         """Returns the files of the user's plug-ins that are not as they were for a run."""

@@ -182,9 +182,9 @@ def _outdated(groups: list[_Group], results: Results) -> Iterator[tuple[str, lis
     code = OtherCode(results)
     for group in groups:
         for row in group.rows if group.experiment and group.experiment.has_own_modules else ():
-            run = results.run(row["id"])
-            if files := code.outdated(run, read_status(run.state).code):
-                yield run.name, list(files)
+            status = read_status(results.run(row["id"]).state)
+            if files := code.outdated(row["id"], status.code):
+                yield row["id"], list(files)
 
 
 def _add_held_out(groups: list[_Group], sweep: SweepDir) -> set[str]:
