@@ -370,3 +370,13 @@ def test_a_search_does_not_continue_with_two_codes():
     assert len([*RESULTS.outdated.iterdir()]) == start.search.levels[0].places
     simulator(HERE)
     assert not look().found.changed
+
+
+def test_tables_without_any_result_name_the_outdated_runs():
+    study(HERE, "::: seed 1")
+    finish()
+    interrupt(first_run())
+    other_simulator(HERE)
+    begin()
+    with refused("1 run", "outdated=recompute", "outdated=accept"):
+        aggregate(RESULTS.sweep("mine").path, RESULTS.runs)

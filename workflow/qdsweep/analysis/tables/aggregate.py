@@ -29,7 +29,6 @@ from qdsweep.analysis.tables.group_table import (
     first_policies,
     group_sheet,
     group_table,
-    outdated_note,
 )
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_table import (
@@ -61,6 +60,7 @@ from qdsweep.metrics import (
 from qdsweep.records.dependencies import OUTDATED
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRow, read_plan
+from qdsweep.text import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,10 +101,15 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         plan = at_common_count(plan, results, plan.compare_at)
         results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
     if not any(result.curve for result in results):
+        remedy = (
+            f"Outdated: {plural(len(plan.outdated), 'run')}. Restore the code, or give"
+            " --config outdated=recompute or outdated=accept"
+            if plan.outdated
+            else "Run `snakemake` to compute them."
+        )
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
-            f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
-            + outdated_note(plan)
+            f" in {runs_dir}: nothing to aggregate. {remedy}"
         )
     plan = noisy_plan(plan, results)
     summary = summary_of(plan, results)

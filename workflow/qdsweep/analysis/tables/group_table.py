@@ -253,15 +253,13 @@ def _metric_cells(
     return cells
 
 
-def outdated_note(plan: Plan, summary: "pd.DataFrame | None" = None) -> str:
+def outdated_note(plan: Plan, summary: "pd.DataFrame") -> str:
     """Returns how many runs are outdated, the cost to compute them again, and the ways back."""
     runs = {row.run for row in plan.rows if row.run in plan.outdated}
     if not runs:
         return ""
-    cost = ""
-    if summary is not None:
-        spent = summary[summary["id"].isin(runs)].drop_duplicates("id")["core_seconds"]
-        cost = f" ({core_time(spent.sum())})" if spent.notna().all() else ""
+    spent = summary[summary["id"].isin(runs)].drop_duplicates("id")["core_seconds"]
+    cost = f" ({core_time(spent.sum())})" if spent.notna().all() else ""
     return (
         f" {OUTDATED_MARK}: with outdated runs, {len(runs)} of"
         f" {plural(len({row.run for row in plan.computed}), 'run')}. The option --config"
