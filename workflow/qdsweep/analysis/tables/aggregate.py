@@ -57,8 +57,10 @@ from qdsweep.metrics import (
     Metric,
     curves_of,
 )
+from qdsweep.records.dependencies import OUTDATED
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRow, read_plan
+from qdsweep.text import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,9 +101,15 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         plan = at_common_count(plan, results, plan.compare_at)
         results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
     if not any(result.curve for result in results):
+        remedy = (
+            f"Outdated: {plural(len(plan.outdated), 'run')}. Restore the code, or give"
+            " --config outdated=recompute or outdated=accept"
+            if plan.outdated
+            else "Run `snakemake` to compute them."
+        )
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
-            f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
+            f" in {runs_dir}: nothing to aggregate. {remedy}"
         )
     plan = noisy_plan(plan, results)
     summary = summary_of(plan, results)
@@ -264,6 +272,8 @@ def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     for row, result in zip(plan.rows, results, strict=True):
         swept = {names[name]: value for name, value in row.values.items()}
         record = {**swept, "id": row.run, **result.record, "group": row.group}
+        if row.run in plan.outdated:
+            record["status"] = OUTDATED
         records.append({name: record.get(name) for name in columns})
     # Nullable integers: otherwise a row without results turns its column into floats.
     return pd.DataFrame(records).astype(dict.fromkeys(_INTEGERS, "Int64"))
