@@ -115,7 +115,7 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     from qdsweep.planning.request import Given, read_sweep
     from qdsweep.records.paths import Results
     from qdsweep.records.plan import write_plan
-    from qdsweep.records.study import write_study
+    from qdsweep.records.study_files import write_study
     from qdsweep.sweep.runs import table_of_runs
 
     made = table_of_runs(experiment, sweep)

@@ -117,7 +117,7 @@ def test_code_that_has_changed_since_is_packed_as_it_was(study, tmp_path):
 def test_the_lines_of_own_files_that_name_a_person_are_listed(study, monkeypatch):
     monkeypatch.setenv("LOGNAME", "nora_jacobsen")
     source = study / f"config/plugins/{MODULE}.py"
-    lines = ["# made by nora_jacobsen", "# in /home/nora/study", "__author__ = 'N'", "x = 1"]
+    lines = ["# made by nora_jacobsen", "# in /home/nora/study", "# Author: N", "# a bowl"]
     source.write_text("\n".join([*lines, SOURCE]))
     printed = qdsweep("export", "tiny", cwd=study)
     kinds = ("the user name", "a home directory", "the name of an author")

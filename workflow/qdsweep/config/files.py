@@ -78,7 +78,7 @@ class BlockText(str):
 
 _Dumper.add_representer(
     BlockText,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|"),
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|"),
 )
 
 

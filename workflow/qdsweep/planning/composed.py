@@ -25,7 +25,7 @@ from qdsweep.config.keys import PRESETS
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.planning.request import Given
-from qdsweep.records.study import SWEEP_FILE
+from qdsweep.records.study_files import SWEEP_FILE
 from qdsweep.sweep.drawn import DrawnSource
 from qdsweep.sweep.grammar import files_in, parse
 from qdsweep.sweep.runs import External
@@ -63,7 +63,7 @@ def composed_study(
         data["sweep"] = BlockText(data["sweep"]) if "\n" in data["sweep"] else data["sweep"]
     lines = [*_origin(given), *(f"{place}: it was outside the study" for place in named.moved)]
     heading = "".join(f"# {line}\n" for text in lines for line in text.splitlines())
-    text = heading + to_yaml(data, allow_unicode=True, width=100)
+    text = heading + to_yaml(data, allow_unicode=True, default_flow_style=None, width=100)
     files = {place: path.read_bytes() for place, path in sorted(named.files.items())}
     return {SWEEP_FILE: text.encode(), **files}
 
@@ -203,8 +203,7 @@ def _origin(given: Given) -> Iterator[str]:
         words += ["--configfile", *(_without_folders(shown(file)) for file in files)]
     if keys:
         words += ["--config", *map(_without_folders, keys)]
-    command = shlex.join(words)
-    yield f"Started with: {command}\n(options that only decide where it is computed are left out)"
+    yield f"Started with: {shlex.join(words)}"
 
 
 def _without_folders(text: str) -> str:

@@ -38,7 +38,7 @@ from qdsweep.records.status import (
     read_status,
     require_fingerprint,
 )
-from qdsweep.records.study import write_study
+from qdsweep.records.study_files import write_study
 from qdsweep.search.levels import count_finalists
 from qdsweep.search.search_plan import SearchPlan, search_plan
 from qdsweep.text import listed, plural

@@ -40,7 +40,7 @@ from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
-from qdsweep.records.study import shown_file
+from qdsweep.records.study_files import shown_file
 from qdsweep.runs.load import Run
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import common_decimals, listed, number, plain, plural

@@ -15,7 +15,7 @@ from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan
-from qdsweep.records.study import SWEEP_FILE
+from qdsweep.records.study_files import SWEEP_FILE
 from qdsweep.text import listed, plural
 
 _PROGRAM = f"from {__name__} import main; main()"

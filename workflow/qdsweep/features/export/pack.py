@@ -39,7 +39,7 @@ from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm, read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.status import read_attempts
-from qdsweep.records.study import SWEEP_FILE, read_study
+from qdsweep.records.study_files import SWEEP_FILE, read_study
 from qdsweep.records.sums import read_checked
 from qdsweep.text import plural
 
