@@ -32,6 +32,7 @@ from qdsweep.features.export.pack import export as pack
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.study_files import read_study, write_study
+from qdsweep.records.sums import checksum
 
 FORM = "https://w3id.org/ro/crate/1.1"
 HOST, JOB, USER = "login-nora7.cluster.example.edu", "4711007", "nora_jacobsen"
@@ -52,6 +53,9 @@ def finished(tmp_path_factory) -> Path:
         about = json.loads(path.read_text())
         if about.get("attempts"):
             about["attempts"][0] |= {"host": HOST, "slurm_job": JOB}
+            if "sha256" in about:
+                del about["sha256"]
+                about["sha256"] = checksum(about)
             path.write_text(json.dumps(about))
     return forget_sums(folder)
 
