@@ -234,8 +234,8 @@ def test_a_declared_file_is_a_file_of_the_study(name, tmp_path):
     bowl = BOWL_FILES["config/plugins/bowl.py"].replace("data/depth.npy", name)
     files = {**BOWL_FILES, "config/plugins/bowl.py": bowl, "../outside.npy": np.array(1)}
     kind = Kind({"name": "mine", "experiment": IN_BOWL}, files)
-    refusal = refused("config/plugins/bowl.py", "depends", name)
-    with study_of(kind, tmp_path / "study") as (start, results), refusal:
+    refusal = refused("bowl:Bowl", "depends", name)
+    with refusal, study_of(kind, tmp_path / "study") as (start, results):
         study_files(start, results)
 
 

@@ -39,7 +39,7 @@ _TAKEN = {
     *("LICENSE", "CITATION.cff", ".zenodo.json"),
 }
 # Keys of one start, which decide neither runs nor tables.
-_OF_A_START = {"partial", "shard"}
+_OF_A_START = {"partial", "shard", "outdated"}
 # The folders of an absolute path, or of one in a home.
 _FOLDERS = re.compile(r"(?<![\w.-])[/~][^\s'\"=,:]*/")
 
