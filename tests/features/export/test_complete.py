@@ -27,7 +27,7 @@ from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
 from qdsweep.records.study_files import read_study
 
-# Plans the study in each folder, as somebody who has only these folders.
+# Plans the study in each folder, as a user who has only these folders.
 STRANGER = """
 import json, os, sys
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_stranger_plans_the_same_runs_of_every_kind(packed, tmp_path):
         assert runs[name], name
 
 
-# Swept name -> values as a user may write them.
+# Swept parameter -> values as a user may write them.
 VALUES = {
     "algorithm": ("mine", "map_elites", "cma_me", "'map_elites_line'"),
     "domain": ("flat", "lp_sphere", '"lp_rastrigin"', "bowl:Bowl"),
@@ -241,7 +241,7 @@ def test_a_declared_file_is_a_file_of_the_study(name, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIG / "sweeps").glob("*.yaml")))
 def test_a_sweep_that_comes_with_qdsweep_names_only_packed_files(name, tmp_path, monkeypatch):
-    """Its experiments are composed of the packed files alone: those of qdsweep are hidden."""
+    """Its experiments are composed of the packed files only: those of qdsweep are hidden."""
     with alone_in(tmp_path):
         given = Given({}, files=[CONFIG / f"sweeps/{name}.yaml"])
         packed = composed_study(read_sweep(given), given)
