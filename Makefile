@@ -106,7 +106,7 @@ mutants: .venv/mutants
 
 # The long forms of the tests of faults and trust, for hours: docs/evidence.md.
 torture: .venv/dev extras
-	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/install tests/workflow tests/slurm --timeout 20000
+	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/install tests/workflow tests/slurm tests/features/export/test_complete.py --timeout 20000
 
 lint: .venv/dev
 	$(BIN)/ruff check .

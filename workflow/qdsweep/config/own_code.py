@@ -318,11 +318,26 @@ def imported_files(targets: Iterable[str], modules: Iterable[str] = ()) -> dict[
     Raises:
         BadInput: There is no module of a target, or one of the files is not Python.
     """
-    _on_path()
     targets = list(targets)
     own = {find_source(target) for target in targets}
-    found = _reached([*targets, *modules], _own_module)
-    return {module: path for module, (path, _) in found.items() if path not in own}
+    found = own_modules([*targets, *modules])
+    return {module: path for module, path in found.items() if path not in own}
+
+
+def own_modules(targets: Iterable[str]) -> dict[str, Path]:
+    """Returns the user's modules of some `module:NAME`, and those that they import.
+
+    Args:
+        targets: The `module:NAME`, or modules.
+
+    Returns:
+        Module -> its file; see `imported_files`.
+
+    Raises:
+        BadInput: One of the files is not Python.
+    """
+    _on_path()
+    return {module: path for module, (path, _) in _reached(targets, _own_module).items()}
 
 
 def _reached(

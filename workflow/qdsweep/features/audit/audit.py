@@ -30,25 +30,26 @@ from qdsweep.errors import BadInput
 from qdsweep.files import damaged, naming, write_text
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import die_with_parent, ending
-from qdsweep.metrics import ARCHIVE_METRICS, agree
+from qdsweep.metrics import agree
+from qdsweep.records.digests import (
+    DIGEST,
+    DIGEST_COLUMNS,
+    DIGEST_METRICS,
+    digest_rows,
+    digest_text,
+    key_of_run,
+)
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary, write_config
-from qdsweep.records.status import read_status
 from qdsweep.text import duration, plural, quoted
 
-_DIGEST = "archive_digest"
-_METRICS = tuple(name for name in ARCHIVE_METRICS if name != "restarts")
-_COLUMNS = (
-    *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", _DIGEST),
-    *(*_METRICS, "versions"),
-)
 # Column -> the form of its values, and an example.
 _FORMS = {
     "id": (r"[\w.-]{1,200}", "sphere-cma_me-s1-2eb4c6a7c4"),
     "budget": (rf"({'|'.join(BUDGETS)})=[1-9]\d{{0,14}}", "iterations=100"),
     "seconds": (r"\d{1,12}(\.\d+)?", "1.5"),
-    _DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
+    DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
     "versions": (r"[^ ;]+ [^;]+(; [^ ;]+ [^;]+)*", "numpy 2.4.6; ribs 0.12.0"),
 }
 _Row = Mapping[str, str]
@@ -99,7 +100,7 @@ def audit(
         name: _experiments(name, [row for row in runs if row["sweep"] == name], table, results)
         for name in dict.fromkeys(row["sweep"] for row in runs)
     }
-    jobs = {_JOB(row): experiments[row["sweep"]].get(_key(row["id"])) for row in runs}
+    jobs = {_JOB(row): experiments[row["sweep"]].get(key_of_run(row["id"])) for row in runs}
     reasons = {job: _missing_package(experiment) for job, experiment in jobs.items()}
     for reason, number in Counter(filter(None, reasons.values())).items():
         show(f"{plural(number, 'run')} left out: {reason}")
@@ -153,7 +154,7 @@ def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
     runs: dict[tuple[str, str], _Row] = {}
     for row in rows:
         first = runs.setdefault((row["id"], row["budget"]), row)
-        for name in (_DIGEST, *_METRICS):
+        for name in (DIGEST, *DIGEST_METRICS):
             if not agree(name, row[name], first[name]):
                 raise BadInput(
                     f"{table}: {row['id']} ({row['budget']}) has two rows: {name} = {first[name]} "
@@ -194,12 +195,7 @@ def _experiments(
                     f"{table}: {row['id']}: {key} = {quoted(row[key])}, and "
                     f"{swept[key]!r} in {file}: fix or remove the row"
                 )
-    return {_key(run): experiment for run, experiment in sweep.runs.items()}
-
-
-def _key(run: str) -> str:
-    """Returns seed and hash in a run's id, which are the same under a preset's former name."""
-    return "-".join(run.rsplit("-", 2)[1:])
+    return {key_of_run(run): experiment for run, experiment in sweep.runs.items()}
 
 
 def _missing_package(experiment: Experiment | None) -> str:
@@ -239,8 +235,8 @@ def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
     """Returns what differs and the reason; empty if nothing does."""
     wrong = [
         f"{name} is {summary[name]}, and {row[name]} in the table"
-        for name in (_DIGEST, *_METRICS)
-        if not agree(name, row[name], _text(summary[name]))
+        for name in (DIGEST, *DIGEST_METRICS)
+        if not agree(name, row[name], digest_text(summary[name]))
     ]
     if not wrong:
         return ""
@@ -279,15 +275,15 @@ def _read(table: Path) -> list[dict[str, str]]:
             rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise damaged(table, error, "write it as CSV in UTF-8") from None
-    for name in (*_COLUMNS, *columns):
+    for name in (*DIGEST_COLUMNS, *columns):
         if (count := columns.count(name)) != 1:
             many = f"{count} columns" if count else "no column"
             raise BadInput(
                 f"{table}: it has {many} {quoted(name)}; these are needed, each once: "
-                f"{', '.join(_COLUMNS)}"
+                f"{', '.join(DIGEST_COLUMNS)}"
             )
     for line, row in rows:
-        for name in _COLUMNS:
+        for name in DIGEST_COLUMNS:
             form, example = _FORMS.get(name, ("(?s:.*)", ""))
             if not re.fullmatch(form, row[name] or "", re.ASCII) or row[name] is None:
                 hint = f" (expected: {example!r} or alike)" if example else ""
@@ -301,10 +297,6 @@ def _read(table: Path) -> list[dict[str, str]]:
                 "or remove the line"
             )
     return [row for _, row in rows]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 @contextmanager
@@ -341,51 +333,15 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> str:
     others = [row for row in rows if row["sweep"] not in sweeps]
     added: list[_Row] = []
     for name in sweeps:
-        known = {_key(row["id"]): row for row in rows if row["sweep"] == name}
-        added += _finished(results, name, known)
+        known = {key_of_run(row["id"]): row for row in rows if row["sweep"] == name}
+        plan = read_plan(results.sweep(name))
+        if plan.search:
+            raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
+        added += digest_rows(plan, results, known=known)
     text = io.StringIO()
-    columns = dict.fromkeys([*_COLUMNS, *(rows[0] if rows else ())])
+    columns = dict.fromkeys([*DIGEST_COLUMNS, *(rows[0] if rows else ())])
     writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows([*others, *added])
     write_text(table, text.getvalue())
     return f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(others)} others"
-
-
-def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterator[_Row]:
-    """Yields the rows of those runs of a sweep that are finished at its budget, here or before."""
-    plan = read_plan(results.sweep(name))
-    if plan.search:
-        raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
-    values = {row.run: row.values for row in plan.computed}
-    for planned in plan.runs():
-        if not planned.budget:
-            raise BadInput(
-                f"{results.sweep(name).plan}: {planned.id} has no budget: start its sweep again"
-            )
-        run, before = results.run(planned.id), known.get(_key(planned.id), {})
-        budget = f"{planned.unit}={planned.budget}"
-        status = read_status(run.state)
-        if status.status != "finished" or status.budget != {planned.unit: planned.budget}:
-            if before.get("budget") == budget:
-                yield before
-            continue
-        summary = read_summary(run)
-        try:
-            measured = {
-                "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
-                "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
-                **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
-            }
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise damaged(run.summary, error) from None
-        yield {
-            **before,  # also the user's own columns
-            "sweep": name,
-            "id": planned.id,
-            "algorithm": values[planned.id].get("algorithm", ""),
-            "experiment": values[planned.id].get("experiment", plan.experiment),
-            "seed": planned.seed,
-            "budget": budget,
-            **measured,
-        }
