@@ -1,6 +1,7 @@
 """External runs in the tables, figures and texts of a sweep."""
 
 import math
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -76,6 +77,24 @@ def test_tables_show_them_as_a_group_that_is_marked_and_tested(sweep):
     assert len(others) == len(SEEDS)
     assert others["qd_auc"].isna().all(), "a mean over the way is unknown where only its end is"
     assert summary["qd_auc"].notna().sum() == 2 * len(SEEDS)
+
+
+@pytest.mark.parametrize("swept", [["seed"], ["seed", "sigma0"], ["seed", "algorithm"]])
+@pytest.mark.parametrize("constant", ["iterations", "evaluations", "experiment"])
+def test_a_swept_value_that_all_our_runs_share_is_no_fault(sweep, tmp_path, swept, constant):
+    results = tmp_path / "results"
+    shutil.copytree(sweep.parent.parent, results)
+    forget_sums(results)
+    with changed_plan(results / "sweeps" / sweep.name) as plan:
+        plan["columns"] = [*swept, constant]
+        plan["rows"] = [row for row in plan["rows"] if row["values"]["algorithm"] != "narrow"]
+        for row in plan["rows"]:
+            given = {} if "imported" in row else {"sigma0": "0.8", constant: "8"}
+            row["values"] = {
+                name: (row["values"] | given).get(name, "") for name in plan["columns"]
+            }
+    write_tables(results / "sweeps" / sweep.name, results / "runs")
+    assert len(read_sheet(results / "sweeps" / sweep.name / "table.json").rows) == 2
 
 
 def test_figures_and_words_mark_them_and_keep_the_colours_of_ours(sweep, snapshot):

@@ -92,9 +92,10 @@ def default_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> l
         counts: The seeds of each group.
     """
     values = [rows[0].values for rows in plan.groups.values()]
-    composed = group_labels(plan.columns, values, plan.experiment, plan.figures.names)
+    # An imported group has no value of a constant budget, which is no column.
+    composed = group_labels(plan.group_columns, values, plan.experiment, plan.figures.names)
     named = composed != list(plan.groups)  # the values do not show the label of a whole group
-    swept = label_columns(plan.columns, values)
+    swept = label_columns(plan.group_columns, values)
     first = [*(["group"] if named or not swept else []), *swept, "n"]
     measured = [m for m in shown_metrics(plan.metrics) if table[f"{m.column}_n"].any()]
     twins = {metric.instead for metric in measured if table[f"{metric.column}_n"].all()}
