@@ -3,76 +3,58 @@
 import csv
 import fcntl
 import io
-import math
 import os
-import platform
-import random
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import repeat
+from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import find_preset
-from qdsweep.config.requirements import require_packages_of
-from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
+from qdsweep.features.audit.recompute import (
+    DIGEST,
+    METRICS,
+    Row,
+    Sample,
+    compute,
+    cost,
+    draw,
+    key_of_run,
+    missing_package,
+    text_of,
+)
 from qdsweep.files import damaged, naming, write_text
-from qdsweep.host.machine import has_avx2
-from qdsweep.host.process import die_with_parent, ending
-from qdsweep.metrics import ARCHIVE_METRICS, agree
+from qdsweep.metrics import agree
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
-from qdsweep.records.results import read_summary, write_config
+from qdsweep.records.results import read_summary
 from qdsweep.records.status import read_status
-from qdsweep.text import duration, plural, quoted
+from qdsweep.text import plural, quoted
 
-_DIGEST = "archive_digest"
-_METRICS = tuple(name for name in ARCHIVE_METRICS if name != "restarts")
-_COLUMNS = (
-    *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", _DIGEST),
-    *(*_METRICS, "versions"),
+COLUMNS = (
+    *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", DIGEST),
+    *(*METRICS, "versions"),
 )
 # Column -> the form of its values, and an example.
 _FORMS = {
     "id": (r"[\w.-]{1,200}", "sphere-cma_me-s1-2eb4c6a7c4"),
     "budget": (rf"({'|'.join(BUDGETS)})=[1-9]\d{{0,14}}", "iterations=100"),
     "seconds": (r"\d{1,12}(\.\d+)?", "1.5"),
-    _DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
+    DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
     "versions": (r"[^ ;]+ [^;]+(; [^ ;]+ [^;]+)*", "numpy 2.4.6; ribs 0.12.0"),
 }
-_Row = Mapping[str, str]
 _JOB = itemgetter("sweep", "id")
-
-
-class Sample(NamedTuple):
-    """The size of a sample.
-
-    Attributes:
-        share: The share of the runs, above 0.
-        seed: The seed of the draw.
-        minutes: The longest time on all cores, by the seconds of the table [min].
-    """
-
-    share: float
-    seed: int
-    minutes: float
 
 
 def audit(
     table: Path,
     results: Results,
-    draw: Sample,
+    sample: Sample,
     cores: int,
     show: Callable[[str], None],
 ) -> int:
@@ -81,7 +63,7 @@ def audit(
     Args:
         table: The table.
         results: The folder results/, where the sweeps of the table may have been started.
-        draw: The size of the sample.
+        sample: The size of the sample.
         cores: The largest number of runs at a time.
         show: Prints a line.
 
@@ -91,41 +73,36 @@ def audit(
     Raises:
         BadInput: The table is wrong, or no run fits.
     """
-    rows = _read(table)
+    rows = read_table(table)
     if not rows:
         raise BadInput(f"{table}: it has no run; `--add SWEEP` writes them")
-    runs = _distinct(rows, table)
+    runs = distinct(rows, table)
     experiments = {
         name: _experiments(name, [row for row in runs if row["sweep"] == name], table, results)
         for name in dict.fromkeys(row["sweep"] for row in runs)
     }
-    jobs = {_JOB(row): experiments[row["sweep"]].get(_key(row["id"])) for row in runs}
-    reasons = {job: _missing_package(experiment) for job, experiment in jobs.items()}
+    jobs = {_JOB(row): experiments[row["sweep"]].get(key_of_run(row["id"])) for row in runs}
+    reasons = {job: missing_package(experiment) for job, experiment in jobs.items()}
     for reason, number in Counter(filter(None, reasons.values())).items():
         show(f"{plural(number, 'run')} left out: {reason}")
     runs = [row for row in runs if not reasons[_JOB(row)]]
     if not runs:
         raise BadInput(f"{table}: every run needs a missing package")
-    cores = min(cores, len(runs))
-    count = math.ceil(draw.share * len(runs))
-    drawn = _draw(runs, count, draw.seed, 60 * draw.minutes * cores)
+    drawn = draw(runs, sample, cores)
     if not drawn:
-        raise BadInput(f"--minutes {draw.minutes:g}: no run of {table} fits")
-    cores = min(cores, len(drawn))
-    time = duration(sum(float(row["seconds"]) for row in drawn) / cores)
-    sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
-    show(f"{table}: {sample}, about {time} on {plural(cores, 'core')}")
+        raise BadInput(f"--minutes {sample.minutes:g}: no run of {table} fits")
+    show(f"{table}: {len(drawn)} of {plural(len(runs), 'run')}, {cost(drawn, cores)}")
     with naming(Path("TMPDIR")):
         folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
     different = 0
-    pool = ThreadPoolExecutor(cores)
     try:
-        outcomes = pool.map(_compute, drawn, (jobs[_JOB(row)] for row in drawn), repeat(folder))
-        for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
-            different += bool(differences)
-            show(f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}")
+        with closing(compute([(row, jobs[_JOB(row)]) for row in drawn], folder, cores)) as outcomes:
+            for place, (row, (verdict, why)) in enumerate(outcomes, start=1):
+                different += verdict != "same"
+                kind = "differs" if verdict == "differs" else "fails"
+                text = f"{kind}: {why}" if why else "the same bits"
+                show(f"{place} of {len(drawn)}  {row['id']}  {text}")
     finally:
-        pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, no further run starts
         if different and folder.runs.exists():
             show(f"The computed runs are in {folder.runs}")
         else:
@@ -134,26 +111,16 @@ def audit(
     return different
 
 
-def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_Row]:
-    """Draws at most `count` rows that together cost at most `seconds` on one core."""
-    drawn: list[_Row] = []
-    for row in random.Random(seed).sample(rows, len(rows)):
-        if len(drawn) < count and float(row["seconds"]) <= seconds:
-            drawn.append(row)
-            seconds -= float(row["seconds"])
-    return drawn
-
-
-def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
+def distinct(rows: Sequence[Row], table: Path) -> list[Row]:
     """Returns the first row of each run at each budget; several sweeps may share it.
 
     Raises:
         BadInput: Another row of it has other values.
     """
-    runs: dict[tuple[str, str], _Row] = {}
+    runs: dict[tuple[str, str], Row] = {}
     for row in rows:
         first = runs.setdefault((row["id"], row["budget"]), row)
-        for name in (_DIGEST, *_METRICS):
+        for name in (DIGEST, *METRICS):
             if not agree(name, row[name], first[name]):
                 raise BadInput(
                     f"{table}: {row['id']} ({row['budget']}) has two rows: {name} = {first[name]} "
@@ -163,7 +130,7 @@ def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
 
 
 def _experiments(
-    name: str, rows: Sequence[_Row], table: Path, results: Results
+    name: str, rows: Sequence[Row], table: Path, results: Results
 ) -> dict[str, Experiment]:
     """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
 
@@ -194,72 +161,10 @@ def _experiments(
                     f"{table}: {row['id']}: {key} = {quoted(row[key])}, and "
                     f"{swept[key]!r} in {file}: fix or remove the row"
                 )
-    return {_key(run): experiment for run, experiment in sweep.runs.items()}
+    return {key_of_run(run): experiment for run, experiment in sweep.runs.items()}
 
 
-def _key(run: str) -> str:
-    """Returns seed and hash in a run's id, which are the same under a preset's former name."""
-    return "-".join(run.rsplit("-", 2)[1:])
-
-
-def _missing_package(experiment: Experiment | None) -> str:
-    """Returns which missing package an experiment needs, with the remedy; empty if it has all."""
-    if experiment is not None:
-        try:
-            require_packages_of(experiment)
-        except BadInput as error:
-            return str(error)
-    return ""
-
-
-def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
-    """Computes the run of a row, and returns its differences; empty if there are none."""
-    if experiment is None:
-        return f"differs: the sweep {row['sweep']} has no run of this id"
-    name = f"{row['id']}-{row['budget']}"
-    run, config = results.run(name), results.path / f"{name}.yaml"
-    write_config(config, experiment)
-    words = ["--set", row["budget"], "--out", str(run.path)]
-    if not has_avx2():
-        words += ["--set", "cpu_baseline=native"]
-    done = subprocess.run(
-        [*PYTHON, "run", str(config), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=partial(die_with_parent, signal.SIGTERM, os.getpid()),
-    )
-    if done.returncode:
-        last = " ".join(done.stderr.strip().splitlines()[-1:])
-        return f"fails: {ending(done.returncode)}{': ' * bool(last)}{last}"
-    return _differences(row, read_summary(run))
-
-
-def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
-    """Returns what differs and the reason; empty if nothing does."""
-    wrong = [
-        f"{name} is {summary[name]}, and {row[name]} in the table"
-        for name in (_DIGEST, *_METRICS)
-        if not agree(name, row[name], _text(summary[name]))
-    ]
-    if not wrong:
-        return ""
-    versions = dict(entry.split(" ", 1) for entry in row["versions"].split("; "))
-    here = summary["versions"]
-    other = [
-        f"{name} is {here.get(name, 'missing')}, and {version} in the table"
-        for name, version in versions.items()
-        if here.get(name) != version
-    ]
-    if not has_avx2():
-        other.append(f"this CPU ({platform.machine()}) has no AVX2")
-    reason = (
-        f"Reason: {'; '.join(other)}" if other else "Versions are the same, and this CPU has AVX2"
-    )
-    return f"differs: {'; '.join(wrong)}. {reason}"
-
-
-def _read(table: Path) -> list[dict[str, str]]:
+def read_table(table: Path) -> list[dict[str, str]]:
     """Reads a table of runs.
 
     Raises:
@@ -279,15 +184,15 @@ def _read(table: Path) -> list[dict[str, str]]:
             rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise damaged(table, error, "write it as CSV in UTF-8") from None
-    for name in (*_COLUMNS, *columns):
+    for name in (*COLUMNS, *columns):
         if (count := columns.count(name)) != 1:
             many = f"{count} columns" if count else "no column"
             raise BadInput(
                 f"{table}: it has {many} {quoted(name)}; these are needed, each once: "
-                f"{', '.join(_COLUMNS)}"
+                f"{', '.join(COLUMNS)}"
             )
     for line, row in rows:
-        for name in _COLUMNS:
+        for name in COLUMNS:
             form, example = _FORMS.get(name, ("(?s:.*)", ""))
             if not re.fullmatch(form, row[name] or "", re.ASCII) or row[name] is None:
                 hint = f" (expected: {example!r} or alike)" if example else ""
@@ -301,10 +206,6 @@ def _read(table: Path) -> list[dict[str, str]]:
                 "or remove the line"
             )
     return [row for _, row in rows]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 @contextmanager
@@ -337,14 +238,14 @@ def add_runs(table: Path, results: Results, sweeps: Sequence[str]) -> str:
 
 
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> str:
-    rows, sweeps = _read(table) if table.exists() else [], list(dict.fromkeys(sweeps))
+    rows, sweeps = read_table(table) if table.exists() else [], list(dict.fromkeys(sweeps))
     others = [row for row in rows if row["sweep"] not in sweeps]
-    added: list[_Row] = []
+    added: list[Row] = []
     for name in sweeps:
-        known = {_key(row["id"]): row for row in rows if row["sweep"] == name}
+        known = {key_of_run(row["id"]): row for row in rows if row["sweep"] == name}
         added += _finished(results, name, known)
     text = io.StringIO()
-    columns = dict.fromkeys([*_COLUMNS, *(rows[0] if rows else ())])
+    columns = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
     writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows([*others, *added])
@@ -352,7 +253,7 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> str:
     return f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(others)} others"
 
 
-def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterator[_Row]:
+def _finished(results: Results, name: str, known: Mapping[str, Row]) -> Iterator[Row]:
     """Yields the rows of those runs of a sweep that are finished at its budget, here or before."""
     plan = read_plan(results.sweep(name))
     if plan.search:
@@ -363,7 +264,7 @@ def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterato
             raise BadInput(
                 f"{results.sweep(name).plan}: {planned.id} has no budget: start its sweep again"
             )
-        run, before = results.run(planned.id), known.get(_key(planned.id), {})
+        run, before = results.run(planned.id), known.get(key_of_run(planned.id), {})
         budget = f"{planned.unit}={planned.budget}"
         status = read_status(run.state)
         if status.status != "finished" or status.budget != {planned.unit: planned.budget}:
@@ -375,7 +276,7 @@ def _finished(results: Results, name: str, known: Mapping[str, _Row]) -> Iterato
             measured = {
                 "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
                 "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
-                **{key: _text(summary[key]) for key in (_DIGEST, *_METRICS)},
+                **{key: text_of(summary[key]) for key in (DIGEST, *METRICS)},
             }
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise damaged(run.summary, error) from None

@@ -70,7 +70,8 @@ def _share(text: str) -> float:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from qdsweep.features.audit.audit import Sample, add_runs, audit
+    from qdsweep.features.audit.audit import add_runs, audit
+    from qdsweep.features.audit.recompute import Sample
 
     if arguments.cores < 1:
         raise BadInput(f"--cores {arguments.cores}: give 1 or more")
