@@ -6,7 +6,7 @@ import platform
 import random
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -100,7 +100,7 @@ def compute(
     results: Results,
     cores: int,
     further: Callable[[RunDir, str], Iterable[str]] = lambda run, known: (),
-) -> Iterator[tuple[Row, Outcome]]:
+) -> Generator[tuple[Row, Outcome], None, None]:
     """Computes runs, and yields their outcomes in the order of the rows.
 
     After an error, Ctrl-C or `close`, no further run starts, and those under way are ended.
