@@ -98,6 +98,7 @@ def test_every_command(study):
         "status": ("small",),
         "watch": ("small",),
         "audit": ("small.csv", "--add", "small"),
+        "reproduce": ("--help",),
         "compare": ("small", "search"),
         "export": ("small", "--out", "small.zip"),
         "clean": ("--dry-run",),

@@ -126,7 +126,7 @@ def test_a_changed_key_of_the_sweep_gives_other_runs(folder):
 
 
 def test_another_cpu_is_the_reason(folder):
-    """The library answers for /proc/cpuinfo. With other bits the digest differs by itself."""
+    """The library answers for /proc/cpuinfo. Its digest would differ only on some machines."""
     run = changed(folder, 0, archive_digest="0" * 64)
     env = {"LD_PRELOAD": str(library("no_avx2"))}
     printed = reproduce(folder, "--here", "--yes", "--runs", run, check=1, **env)

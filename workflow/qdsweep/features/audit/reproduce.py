@@ -51,8 +51,8 @@ def reproduce(
         The exit code of that process, or 1 if the answer is no.
 
     Raises:
-        BadInput: The package is damaged or hostile, its lock file cannot be installed, or nobody
-            can be asked.
+        BadInput: The package is damaged or hostile, its lock file cannot be installed, or there
+            is no terminal to ask.
     """
     with _temporary_folder() as folder:
         unpacked = folder / "package"
