@@ -12,6 +12,7 @@ from setuptools.command.build_py import build_py
 HOME = Path(__file__).parent
 DATA = (
     *("Snakefile", "config", "profiles", "envs/qdsweep.yaml"),
+    *("envs/requirements.lock", "containers"),
     *("workflow/Snakefile", "workflow/report", "workflow/rules", "workflow/schemas"),
 )
 

@@ -111,13 +111,18 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     from qdsweep.experiment.attempt import Attempt
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
+    from qdsweep.planning.composed import composed_study
+    from qdsweep.planning.request import Given, read_sweep
     from qdsweep.records.paths import Results
     from qdsweep.records.plan import write_plan
+    from qdsweep.records.study_files import write_study
     from qdsweep.sweep.runs import table_of_runs
 
     made = table_of_runs(experiment, sweep)
     plan = made.plan(name=name, experiment="tiny", sweep=sweep, **reporting)
     write_plan(plan, made.runs, Results(results))
+    given = Given({"name": name, "experiment": experiment, "sweep": sweep, **reporting})
+    write_study(composed_study(read_sweep(given), given), Results(results).sweep(name))
     for run_id, resolved in made.runs.items():
         run = Results(results).run(run_id)
         compute(Attempt.of(resolved, run), Stop())

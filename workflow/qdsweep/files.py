@@ -187,6 +187,20 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
+def read_folder(folder: Path) -> dict[str, bytes]:
+    """Returns the files below a folder, but for those of writes that a kill has cut off.
+
+    Returns:
+        Path in the folder -> content.
+    """
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in paths
+        if not path.match(TEMPORARY)
+    }
+
+
 def write_private(path: Path, text: str) -> None:
     """Writes a text file that only its owner can read, in a folder only for its owner."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -72,6 +72,16 @@ for _tag, _pattern, _first in _SCALARS:
     _Dumper.add_implicit_resolver(_name, re.compile(f"^(?:{_pattern})$"), list(_first))
 
 
+class BlockText(str):
+    """Text that YAML shows line by line, after a `|`."""
+
+
+_Dumper.add_representer(
+    BlockText,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|"),
+)
+
+
 def to_yaml(data: Any, **options: Any) -> str:
     """Returns plain data as YAML, in which `read_yaml` finds the same values.
 

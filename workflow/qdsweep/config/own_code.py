@@ -296,7 +296,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         contents[_source_path(module, path)] = text = path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         try:
-            names = list(_imported(text, package))
+            names = list(imported_modules(text, package))
         except (SyntaxError, ValueError) as error:
             raise BadInput(f"{path} is not valid Python: {error}") from None
         for name in names:
@@ -328,7 +328,7 @@ def _source_path(module: str, path: Path) -> str:
     return f"{base}/__init__.py" if path.name == "__init__.py" else f"{base}.py"
 
 
-def _imported(source: bytes, package: str) -> Iterator[str]:
+def imported_modules(source: bytes, package: str) -> Iterator[str]:
     """Yields the modules that a source may import, and the packages that they are in."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

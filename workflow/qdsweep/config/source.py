@@ -101,17 +101,6 @@ def file_hash(source: bytes) -> str:
     return hashlib.sha256(source).hexdigest()
 
 
-def without_comments(source: bytes) -> bytes:
-    """Returns a Python file with the same `code_hash`, in UTF-8, without its comments."""
-    text = importlib.util.decode_source(source)
-    lines = text.split("\n")
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column].rstrip()
-    return "\n".join(lines).encode()
-
-
 def _hash(tokens: Iterable[_Token]) -> str:
     # A mark for the end of each line and its depth: both decide what the tokens mean.
     lines = [[depth, *texts] for depth, texts in _lines(tokens)]

@@ -10,6 +10,7 @@ from qdsweep.config.sweep import REST, shard_parts
 from qdsweep.files import signature
 from qdsweep.host.lock import is_alive
 from qdsweep.planning.checks import check_effects, check_fit, check_sweep, require_folders
+from qdsweep.planning.composed import composed_study
 from qdsweep.planning.console import ProgressLines
 from qdsweep.planning.outlook import (
     CodeChange,
@@ -37,6 +38,7 @@ from qdsweep.records.status import (
     read_status,
     require_fingerprint,
 )
+from qdsweep.records.study_files import write_study
 from qdsweep.search.levels import count_finalists
 from qdsweep.search.search_plan import SearchPlan, search_plan
 from qdsweep.text import listed, plural
@@ -144,7 +146,8 @@ class Start:
         self, results: Results, given: Given, *, is_job: bool = False, is_main: bool = True
     ) -> None:
         self.results = results
-        self.settings = read_sweep(given)
+        self._given = given
+        self._file = self.settings = read_sweep(given)
         self.sources = key_sources(given)
         self.folder = results.sweep(self.settings.name)
         require_folders(self.folder)
@@ -277,11 +280,12 @@ class Start:
         return known
 
     def write_plan(self) -> None:
-        """Writes plan.json and the configs of the runs.
+        """Writes plan.json, the composed config of the sweep and those of its runs.
 
         A finished run of an earlier release without a fingerprint gets that of its experiment.
         """
         write_plan(self.plan, self.runs, self.results)
+        write_study(composed_study(self._file, self._given, self.whole.imported), self.folder)
         for run, known in self._fingerprints.items():
             if not known:
                 name_fingerprint(self.results.run(run).state, self._planned(run))

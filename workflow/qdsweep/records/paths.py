@@ -191,6 +191,8 @@ class SweepDir(Folder):
     """The folder of a sweep, results/sweeps/NAME."""
 
     plan = Entry("plan.json")
+    study = Entry("study")
+    """The sweep file of the last start, as it was composed, and the config files that it names."""
     confirm = Entry("confirm.json")
     search = Entry("search")
     """Markers and tables of decisions of a search."""

@@ -30,7 +30,7 @@ from qdsweep.config.own_code import (
 )
 from qdsweep.config.source import code_hash, file_hash, untyped_hash
 from qdsweep.errors import BadInput
-from qdsweep.files import naming, temporary_name
+from qdsweep.files import naming, read_folder, temporary_name
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import (
     COMPUTED,
@@ -177,19 +177,13 @@ def merge_sources(other: Results, results: Results) -> Iterator[Path]:
         folder = results.sources / source.name
         if folder.exists():
             continue
-        files = _files_in(source)
+        files = read_folder(source)
         if _digest(files) != source.name:
             yield source
             continue
         _write(files, folder)
         about = source.stat()
         os.utime(folder, ns=(about.st_atime_ns, about.st_mtime_ns))
-
-
-def _files_in(folder: Path) -> dict[str, bytes]:
-    """Returns path in config/plugins/ -> content."""
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def kept_code(folder: Path, targets: Iterable[str]) -> Code | None:
@@ -374,7 +368,7 @@ def _states(targets: list[str], results: Results) -> Iterator[dict[str, bytes]]:
     """Yields the user's code as it is now, and as it was at each start, the last one first."""
     with contextlib.suppress(BadInput):  # a file is gone
         yield needed_files(targets)
-    yield from map(_files_in, kept_sources(results))
+    yield from map(read_folder, kept_sources(results))
 
 
 def changed(targets: Iterable[str], code: Code, other: Code) -> list[str]:

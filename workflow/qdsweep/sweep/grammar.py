@@ -238,6 +238,14 @@ def drawn_in(text: str) -> list[DrawnSource]:
     return [read_drawn(text, operator, arguments) for operator, arguments in groups]
 
 
+def files_in(text: str) -> list[Word]:
+    """Returns the words of a sweep that name files of values. It reads none of them."""
+    groups = _groups(text) if text.strip() else []
+    return [
+        word for operator, words in groups for word in words if operator.text.startswith("::::")
+    ]
+
+
 def _possible(source: Source | DrawnSource) -> tuple[str, ...]:
     """Returns the possible values of a source; none if it may be any number."""
     if isinstance(source, Source):

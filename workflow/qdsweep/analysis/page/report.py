@@ -40,6 +40,7 @@ from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import SweepDir
+from qdsweep.records.study_files import shown_file
 from qdsweep.runs.load import Run
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import common_decimals, listed, number, plain, plural
@@ -228,6 +229,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         origin=origin(data),
         summary=headline(data),
         warning=warning.strip(),
+        file=shown_file(data.sweep),
         parts=present,
         plotly_source=packed(plotly_source()) if interactive else "",
         plotly_views=packed(json.dumps(views)),

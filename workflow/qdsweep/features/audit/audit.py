@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
@@ -16,30 +16,20 @@ from pathlib import Path
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import find_preset
 from qdsweep.errors import BadInput
-from qdsweep.features.audit.recompute import (
-    DIGEST,
-    METRICS,
-    Row,
-    Sample,
-    compute,
-    cost,
-    draw,
-    key_of_run,
-    missing_package,
-    text_of,
-)
+from qdsweep.features.audit.recompute import Row, Sample, compute, cost, draw, missing_package
 from qdsweep.files import damaged, naming, write_text
 from qdsweep.metrics import agree
+from qdsweep.records.digests import (
+    DIGEST,
+    DIGEST_COLUMNS,
+    DIGEST_METRICS,
+    digest_rows,
+    key_of_run,
+)
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
-from qdsweep.records.results import read_summary
-from qdsweep.records.status import read_status
 from qdsweep.text import plural, quoted
 
-COLUMNS = (
-    *("sweep", "id", "algorithm", "experiment", "seed", "budget", "seconds", DIGEST),
-    *(*METRICS, "versions"),
-)
 # Column -> the form of its values, and an example.
 _FORMS = {
     "id": (r"[\w.-]{1,200}", "sphere-cma_me-s1-2eb4c6a7c4"),
@@ -120,7 +110,7 @@ def distinct(rows: Sequence[Row], table: Path) -> list[Row]:
     runs: dict[tuple[str, str], Row] = {}
     for row in rows:
         first = runs.setdefault((row["id"], row["budget"]), row)
-        for name in (DIGEST, *METRICS):
+        for name in (DIGEST, *DIGEST_METRICS):
             if not agree(name, row[name], first[name]):
                 raise BadInput(
                     f"{table}: {row['id']} ({row['budget']}) has two rows: {name} = {first[name]} "
@@ -184,15 +174,15 @@ def read_table(table: Path) -> list[dict[str, str]]:
             rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise damaged(table, error, "write it as CSV in UTF-8") from None
-    for name in (*COLUMNS, *columns):
+    for name in (*DIGEST_COLUMNS, *columns):
         if (count := columns.count(name)) != 1:
             many = f"{count} columns" if count else "no column"
             raise BadInput(
                 f"{table}: it has {many} {quoted(name)}; these are needed, each once: "
-                f"{', '.join(COLUMNS)}"
+                f"{', '.join(DIGEST_COLUMNS)}"
             )
     for line, row in rows:
-        for name in COLUMNS:
+        for name in DIGEST_COLUMNS:
             form, example = _FORMS.get(name, ("(?s:.*)", ""))
             if not re.fullmatch(form, row[name] or "", re.ASCII) or row[name] is None:
                 hint = f" (expected: {example!r} or alike)" if example else ""
@@ -243,50 +233,14 @@ def _add(table: Path, results: Results, sweeps: Sequence[str]) -> str:
     added: list[Row] = []
     for name in sweeps:
         known = {key_of_run(row["id"]): row for row in rows if row["sweep"] == name}
-        added += _finished(results, name, known)
+        plan = read_plan(results.sweep(name))
+        if plan.search:
+            raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
+        added += digest_rows(plan, results, known=known)
     text = io.StringIO()
-    columns = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
+    columns = dict.fromkeys([*DIGEST_COLUMNS, *(rows[0] if rows else ())])
     writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows([*others, *added])
     write_text(table, text.getvalue())
     return f"{table}: {plural(len(added), 'run')} of {', '.join(sweeps)}, {len(others)} others"
-
-
-def _finished(results: Results, name: str, known: Mapping[str, Row]) -> Iterator[Row]:
-    """Yields the rows of those runs of a sweep that are finished at its budget, here or before."""
-    plan = read_plan(results.sweep(name))
-    if plan.search:
-        raise BadInput(f"--add {name}: its search chooses runs that no sweep file lists")
-    values = {row.run: row.values for row in plan.computed}
-    for planned in plan.runs():
-        if not planned.budget:
-            raise BadInput(
-                f"{results.sweep(name).plan}: {planned.id} has no budget: start its sweep again"
-            )
-        run, before = results.run(planned.id), known.get(key_of_run(planned.id), {})
-        budget = f"{planned.unit}={planned.budget}"
-        status = read_status(run.state)
-        if status.status != "finished" or status.budget != {planned.unit: planned.budget}:
-            if before.get("budget") == budget:
-                yield before
-            continue
-        summary = read_summary(run)
-        try:
-            measured = {
-                "seconds": f"{summary['timings']['total'] * summary['workers']:.1f}",
-                "versions": "; ".join(f"{key} {text}" for key, text in summary["versions"].items()),
-                **{key: text_of(summary[key]) for key in (DIGEST, *METRICS)},
-            }
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise damaged(run.summary, error) from None
-        yield {
-            **before,  # also the user's own columns
-            "sweep": name,
-            "id": planned.id,
-            "algorithm": values[planned.id].get("algorithm", ""),
-            "experiment": values[planned.id].get("experiment", plan.experiment),
-            "seed": planned.seed,
-            "budget": budget,
-            **measured,
-        }

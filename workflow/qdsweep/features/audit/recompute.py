@@ -18,13 +18,12 @@ from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import die_with_parent, ending
-from qdsweep.metrics import ARCHIVE_METRICS, agree
+from qdsweep.metrics import agree
+from qdsweep.records.digests import DIGEST, DIGEST_METRICS, digest_text
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.results import read_summary, write_config
 from qdsweep.text import duration, plural
 
-DIGEST = "archive_digest"
-METRICS = tuple(name for name in ARCHIVE_METRICS if name != "restarts")
 # How often a thread that waits for a run looks whether all are to end, and for how long a run may
 # save its state before it is killed [s].
 _LOOK, _SAVING = 0.2, 20.0
@@ -78,11 +77,6 @@ def cost(rows: Sequence[Row], cores: int) -> str:
     cores = min(cores, len(rows))
     time = duration(sum(float(row["seconds"]) for row in rows) / cores)
     return f"about {time} on {plural(cores, 'core')}"
-
-
-def key_of_run(run: str) -> str:
-    """Returns seed and hash in a run's id, which are the same under a preset's former name."""
-    return "-".join(run.rsplit("-", 2)[1:])
 
 
 def missing_package(experiment: Experiment | None) -> str:
@@ -167,8 +161,8 @@ def _compared(row: Row, summary: Mapping[str, Any], further: Iterable[str]) -> O
     """Compares a computed run with its row."""
     wrong = [
         f"{name} is {summary[name]}, and {row[name]} in the table"
-        for name in (DIGEST, *METRICS)
-        if not agree(name, row[name], text_of(summary[name]))
+        for name in (DIGEST, *DIGEST_METRICS)
+        if not agree(name, row[name], digest_text(summary[name]))
     ]
     wrong += further
     if not wrong:
@@ -192,8 +186,3 @@ def other_versions(row: Row, here: Mapping[str, str]) -> Iterator[str]:
 def versions_of(row: Row) -> dict[str, str]:
     """Returns library -> version of a row."""
     return dict(entry.split(" ", 1) for entry in row["versions"].split("; "))
-
-
-def text_of(value: object) -> str:
-    """Returns a value as a table has it: an unknown one is empty."""
-    return "" if value is None else str(value)

@@ -18,20 +18,19 @@ from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.errors import BadInput
 from qdsweep.features.audit.audit import distinct, read_table
 from qdsweep.features.audit.recompute import (
-    METRICS,
     Outcome,
     Row,
     Sample,
     compute,
     cost,
     draw,
-    key_of_run,
     missing_package,
     other_versions,
     versions_of,
 )
 from qdsweep.files import damaged, require
 from qdsweep.metrics import agree
+from qdsweep.records.digests import DIGEST_METRICS, key_of_run
 from qdsweep.records.paths import Results, RunDir, RunFiles
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import nearest, plural, quoted
@@ -188,7 +187,7 @@ def _differences(
     by_iteration = {row["iteration"]: row for row in measured}
     for row in summary:
         if row["id"] == known and (own := by_iteration.get(row.get("iteration", ""))):
-            for name in METRICS:
+            for name in DIGEST_METRICS:
                 if name in row and not _close(own[name], row[name]):
                     yield f"{name} is {own[name]}, and {row[name]} in {_SUMMARY}"
 

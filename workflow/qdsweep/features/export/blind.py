@@ -51,7 +51,7 @@ GENERAL = (
 )
 
 
-# In the user's sources; their comments are left out.
+# In the user's own files.
 AUTHORS = (
     Secret("the name of an author", "author", re.compile(r"(?i)(?<![a-z])authors?_*\s*[:=].*")),
     Secret(
@@ -61,12 +61,17 @@ AUTHORS = (
 
 
 def secrets_of(
-    results: Path, attempts: Iterable[dict[str, Any]], allowed: Iterable[str] = ()
+    results: Path,
+    attempts: Iterable[dict[str, Any]],
+    allowed: Iterable[str] = (),
+    *,
+    is_public: bool = False,
 ) -> list[Secret]:
     """Returns what would identify the author or machine of a sweep, except for the allowed names.
 
     These are host names (of this machine and of the attempts; their first part and their domain,
     too), the user's names, paths, Slurm jobs, and what any address or home directory looks like.
+    In what is public, people may be named: no user's name and no address is a secret.
     """
     attempts = list(attempts)
     hosts = {
@@ -74,14 +79,14 @@ def secrets_of(
         *(str(attempt["host"]) for attempt in attempts if attempt.get("host")),
     }
     words = {part: "the host name" for host in hosts for part in _parts(host)}
-    words |= dict.fromkeys(_user_names(), "the user name")
+    words |= {} if is_public else dict.fromkeys(_user_names(), "the user name")
     skipped = {"", *NOBODY, *(word.lower() for word in allowed)}
     jobs = {str(attempt["slurm_job"]) for attempt in attempts if attempt.get("slurm_job")}
     return [
         *(_word(kind, word) for word, kind in words.items() if word.lower() not in skipped),
         *(_path(path) for path in _paths(results)),
         *(_job(job) for job in sorted(jobs)),
-        *GENERAL,
+        *(secret for secret in GENERAL if not (is_public and secret.hint == "@")),
     ]
 
 
@@ -97,6 +102,25 @@ def findings(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[s
         match = secret.found_in(text)
         if match is not None:
             yield f"{name}: {secret.kind} {match!r}"
+
+
+def named_lines(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[str]:
+    """Yields a sentence for each line of a user's file that has a match, and for the whole of data.
+
+    Args:
+        name: The file.
+        content: Its bytes.
+        secrets: What is looked for.
+    """
+    secrets = list(secrets)
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError:
+        with suppress(ValueError, OSError):  # of a damaged or pickled .npz
+            yield from findings(name, content, secrets)
+        return
+    for number, line in enumerate(lines, start=1):
+        yield from findings(f"{name}:{number}", line.encode(), secrets)
 
 
 def _text(name: str, content: bytes) -> str:

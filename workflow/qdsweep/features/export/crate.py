@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from qdsweep.features.export.publication import KEYWORDS, LICENCES, Publication
+
 CRATE_FILE = "ro-crate-metadata.json"
 # Types that Python's `mimetypes` knows only on some machines.
 _FORMATS = {
@@ -20,6 +22,10 @@ _FORMATS = {
     ".txt": "text/plain",
     "": "text/plain",
     ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".cff": "application/yaml",
+    ".lock": "text/plain",
+    ".sh": "application/x-sh",
 }
 
 _TEXT = """\
@@ -29,7 +35,8 @@ Results of a parameter sweep of Quality-Diversity experiments: {count} runs. No 
 numpy loads every array with allow_pickle=False.
 
 FILES
-  sweep.yaml            the declaration of the sweep (GNU parallel's grammar)
+  sweep.yaml            the declaration of the sweep (GNU parallel's grammar), with all its keys
+  config/*              every file that it names: presets, clusters, values
   tables/runs.tsv       swept values and id of each run
   tables/summary.csv    a row for each run, at the sweep's budget
   tables/table.*        a row for each group: mean, standard error (CSV) or interval (md, LaTeX)
@@ -38,8 +45,11 @@ FILES
   figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
   report.html           tables and figures as one page (left out where it could identify a person)
   config/plugins/*      the classes and functions of the authors that runs use, and their imports
-                        from there, without comments. Files that they read, and packages that they
-                        need, are not included
+                        from there, unchanged. Of the files that they read, those that a class
+                        declares (`depends`) are included; packages that they need are not
+  requirements.lock     the libraries of qdsweep, with hashes
+  containers/*          the recipe of the image, for a clone of qdsweep
+  tables/digests.csv    a row for each run with its digest, for `qdsweep audit` and `reproduce`
   runs/ID/config.yaml   the whole experiment, with all keys
   runs/ID/metrics.csv   one row per iteration. coverage is a fraction, seconds_* are seconds
   runs/ID/archive.npz   the elites of the final archive, one row each, sorted by cell:
@@ -83,24 +93,30 @@ _SEARCH = """
   search/LEVEL/*.json   results (PLACE-sSEED.json) and decisions (decided-BLOCK.json), each with its
                         own SHA-256. Runs that stopped early are only in these files"""
 _AGAIN = """
-REPRODUCE OR EXTEND THE SEARCH, in a clone of qdsweep. Its config/experiments/ must have the
-experiment that sweep.yaml names. The same versions give the same search.csv, byte for byte
-  snakemake --cores 8 --configfile sweep.yaml
+REPRODUCE OR EXTEND THE SEARCH, in this folder. The same versions give the same search.csv, byte for
+byte
+  qdsweep sweep sweep.yaml
 """
 
 
 def metadata(
-    name: str, files: Iterable[str], summaries: Mapping[str, dict[str, Any]], date: str
+    name: str,
+    files: Iterable[str],
+    summaries: Mapping[str, dict[str, Any]],
+    date: str,
+    publication: Publication | None = None,
 ) -> bytes:
-    """Returns ro-crate-metadata.json: files, runs and software, without any name.
+    """Returns ro-crate-metadata.json: files, runs and software; names only of who publishes it.
 
     Args:
         name: The sweep.
         files: What is in the export; the files of a run are one data set.
         summaries: Run -> its summary.json.
         date: The day on which the last run ended, in ISO 8601.
+        publication: Who publishes it, and how; None for a blind review.
     """
     from rocrate.model.contextentity import ContextEntity
+    from rocrate.model.person import Person
     from rocrate.model.softwareapplication import SoftwareApplication
     from rocrate.rocrate import ROCrate
 
@@ -111,9 +127,21 @@ def metadata(
         "configs, tables, figures, archives and metrics. README.txt describes each file."
     )
     crate.datePublished = date
-    crate.license = "Not part of this blind copy. The authors name a license when they publish it."
+    if publication is None:
+        crate.license = (
+            "Not part of this blind copy. The authors name a license when they publish it."
+        )
+    else:
+        licence = {"@type": "CreativeWork", "name": LICENCES[publication.licence]}
+        crate.license = crate.add(ContextEntity(crate, publication.url, licence))
+        people = enumerate(publication.authors, start=1)
+        crate.root_dataset["author"] = [
+            crate.add(Person(crate, f"#author-{number}", {"name": author}))
+            for number, author in people
+        ]
+        crate.keywords = list(KEYWORDS)
     for path in (path for path in [*files, "SHA256SUMS"] if not path.startswith("runs/")):
-        about = {"name": path, "encodingFormat": _FORMATS[PurePosixPath(path).suffix]}
+        about = {"name": path, "encodingFormat": _format(path)}
         crate.add_file(dest_path=path, properties=about)
     runs = [
         crate.add_dataset(
@@ -150,6 +178,11 @@ def metadata(
     crate.root_dataset["mentions"] = made
     graph = crate.metadata.generate()
     return (json.dumps(graph, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _format(path: str) -> str:
+    """Returns the type of a file."""
+    return _FORMATS.get(PurePosixPath(path).suffix, "application/octet-stream")
 
 
 def _versions(summaries: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -1,8 +1,10 @@
-"""A sweep as one zip for the supplement of a paper, without names of people or machines.
+"""A sweep as one zip for the supplement of a paper: a study that can be run by a stranger.
 
-It includes the user's code that the runs were made with.
+It has the config and the code of the sweep, unchanged, and its results. What qdsweep writes names
+no people and no machines.
 """
 
+import csv
 import datetime
 import hashlib
 import io
@@ -10,38 +12,36 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from qdsweep.analysis.stages import STAGES
-from qdsweep.config.compose import compose
-from qdsweep.config.files import to_yaml
-from qdsweep.config.model import TARGET
-from qdsweep.config.own_code import INSTALLED
-from qdsweep.config.source import without_comments
+from qdsweep.config.files import HOME, to_yaml
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import LATER
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.features.export.blind import AUTHORS, Secret, findings, secrets_of
+from qdsweep.features.export.blind import AUTHORS, Secret, findings, named_lines, secrets_of
+from qdsweep.features.export.code import packed_code
+from qdsweep.features.export.complete import require_complete
 from qdsweep.features.export.crate import CRATE_FILE as CRATE
 from qdsweep.features.export.crate import metadata, readme
+from qdsweep.features.export.publication import Publication, public_files
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
 from qdsweep.host.owner import read_owner
-from qdsweep.metrics import RANK, RECORDED
+from qdsweep.metrics import RECORDED
+from qdsweep.records.digests import DIGEST_COLUMNS, digest_rows
 from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm, read_plan
 from qdsweep.records.results import read_config, read_summary
-from qdsweep.records.sources import code_of_run
 from qdsweep.records.status import read_attempts
+from qdsweep.records.study_files import SWEEP_FILE, read_study
 from qdsweep.records.sums import read_checked
 from qdsweep.text import plural
-
-# Where `qdsweep run` looks for it in the unpacked folder.
-FOLDER = "config/plugins"
 
 # Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
 SUMMARY = (
@@ -78,8 +78,18 @@ CORRECTED = (
 )
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _SHOWN = 10
+# The libraries, with hashes, and the recipe of an image.
+_ENVIRONMENT = {
+    "requirements.lock": "envs/requirements.lock",
+    **{
+        f"containers/{name}": f"containers/{name}"
+        for name in ("Dockerfile", "build.sh", "install.sh", "qdsweep.def")
+    },
+}
 # The line of the page with the host.
 _ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
+# The sweep file in it, between what is around.
+_SHOWN_FILE = re.compile(rb'(<p class="lead">.*?<pre>).*?(</pre>)', re.DOTALL)
 # In run.log, of workers on other nodes and of attempts that status.json has lost.
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
 Member = tuple[str, bytes]
@@ -87,74 +97,38 @@ Member = tuple[str, bytes]
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
 
 
-def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, bytes]:
-    """Returns the sources of the plug-ins of some runs, with their imports of config/plugins/.
+def export(
+    results: Path,
+    name: str,
+    out: Path,
+    *,
+    allowed: Iterable[str] = (),
+    publication: Publication | None = None,
+) -> str:
+    """Packs config, code, tables, figures, archives and metrics of a sweep.
 
-    They have no comments, as these may name people; their hash is the same. Standard error lists
-    sources that are no longer known.
-
-    Args:
-        runs: Run id -> its files.
-        results: The folder results/.
-
-    Returns:
-        Path in the unpacked folder -> content.
-    """
-    sources: dict[str, bytes] = {}
-    for run, files in _one_of_each_kind(runs):
-        experiment = compose(str(files.config))
-        code = code_of_run(run, experiment, results)
-        if not code and experiment.own_code:
-            print(
-                f"qdsweep: left out, the source of {', '.join(experiment.own_code)}: it has "
-                f"changed since {run} was made, and results/sources/ does not have it",
-                file=sys.stderr,
-            )
-        for place, source in code.items():
-            if not place.startswith(f"{INSTALLED}/"):
-                sources.setdefault(f"{FOLDER}/{place}", without_comments(source))
-    return sources
-
-
-def _one_of_each_kind(runs: Mapping[str, RunFiles]) -> Iterator[tuple[str, RunFiles]]:
-    """Yields a run for each set of names that its config has."""
-    seen = set()
-    for run, files in sorted(runs.items()):
-        names = frozenset(_names(read_config(files.config)))
-        if names and names not in seen:
-            seen.add(names)
-            yield run, files
-
-
-def _names(data: Any) -> Iterator[str]:
-    """Yields what looks like a `module:Class`."""
-    if isinstance(data, str) and re.fullmatch(TARGET, data):
-        yield data
-    elif isinstance(data, dict | list):
-        for value in data.values() if isinstance(data, dict) else data:
-            yield from _names(value)
-
-
-def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:
-    """Packs configs, tables, figures, archives and metrics of a sweep.
-
-    Every file is made only of harmless fields, or was written by this package from such fields.
-    Finally all text in the finished file is searched too.
+    Every file is made only of harmless fields, was written by this package from such fields, or is
+    the user's own. Finally all text of the finished file is searched too, but for the user's own.
 
     Args:
         results: The folder of the results.
         name: The sweep.
-        out: The zip to write, which the returned line is about.
+        out: The zip to write.
         allowed: Names that are common words, and may be found.
+        publication: Who publishes it, and how; None for a blind review.
+
+    Returns:
+        Lines: the user's own files, what identifies a person in them, and the zip.
 
     Raises:
-        BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.
+        BadInput: There is no such sweep, it has no tables and figures, runs are unfinished, or a
+            stranger could not plan it with these files.
         QdsweepError: Personal data was found; no file is written.
     """
     there = Results(results)
     sweep = there.sweep(name)
-    plan = read_plan(sweep)
-    planned = {run.id: run for run in plan.runs(read_confirm(sweep))}
+    plan, confirming = read_plan(sweep), read_confirm(sweep)
+    planned = {run.id: run for run in plan.runs(confirming)}
     for row in (row for row in plan.rows if row.imported):
         planned[row.run] = PlannedRun(row.run, row.group, "evaluations", 0)
     runs = _runs(sweep, plan, planned)
@@ -165,20 +139,72 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
         raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    study = read_study(sweep) | packed_code(runs, there)
+    require_complete(study, plan, there)
     attempts = [attempt for run in runs for attempt in _attempts(there.run(run))]
-    secrets = secrets_of(results, attempts, allowed)
+    secrets = secrets_of(results, attempts, allowed, is_public=publication is not None)
     summaries = {run: read_summary(files) for run, files in sorted(runs.items())}
+    day = _last_day(attempts)
+    own = {path for path, content in study.items() if _is_own(path, content)}
     with atomic(out) as file:
-        members = _members(sweep, plan, planned, runs, summaries, secrets)
-        count = _write(file, name, members, summaries, _last_day(attempts))
+        members = chain(
+            public_files(name, publication, day).items() if publication else (),
+            study.items(),
+            _environment(),
+            _members(sweep, plan, planned, runs, summaries, secrets, study[SWEEP_FILE]),
+            [("tables/digests.csv", _digests(plan, confirming, there))],
+        )
+        count = _write(file, name, members, summaries, day, publication)
         file.flush()
-        _check(Path(file.name), secrets)
+        _check(Path(file.name), secrets, {*study, *_ENVIRONMENT} - {SWEEP_FILE})
         size = file.tell()
     digest = hashlib.sha256(out.read_bytes()).hexdigest()
-    return (
-        f"{out}: {plural(count, 'file')} of {plural(len(runs), 'run')}, {size / 1e6:.2f} MB, "
-        f"SHA-256 {digest}"
+    return "\n".join(
+        [
+            *_own_lines(study, sorted(own), [*secrets, *(() if publication else AUTHORS)]),
+            f"{out}: {plural(count, 'file')} of {plural(len(runs), 'run')}, "
+            f"{size / 1e6:.2f} MB, SHA-256 {digest}",
+        ]
     )
+
+
+def _is_own(path: str, content: bytes) -> bool:
+    """Returns whether a file of the study is the user's, and not one that comes with qdsweep."""
+    file = HOME / path
+    return path != SWEEP_FILE and not (file.is_file() and file.read_bytes() == content)
+
+
+def _own_lines(
+    study: Mapping[str, bytes], own: Sequence[str], secrets: Iterable[Secret]
+) -> Iterator[str]:
+    """Yields the list of the user's own files, and the lines that may identify a person."""
+    if not own:
+        return
+    yield "your own files in it, unchanged:"
+    yield from (f"  {path}" for path in own)
+    secrets = list(secrets)
+    found = [line for path in own for line in named_lines(path, study[path], secrets)]
+    if found:
+        yield "they may tell who wrote them; to change that, edit them and start the sweep again:"
+        yield from (f"  {line}" for line in found)
+
+
+def _environment() -> Iterator[Member]:
+    """Yields the libraries and the recipe of the image of this installation."""
+    for path, file in _ENVIRONMENT.items():
+        yield (
+            path,
+            require(HOME / file, "Install qdsweep again, with all of its files").read_bytes(),
+        )
+
+
+def _digests(plan: Plan, confirming: Iterable[Mapping[str, Any]], results: Results) -> bytes:
+    """Returns the table of digests, in the form of `qdsweep audit TABLE --add`."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, DIGEST_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(digest_rows(plan, results, confirming=confirming))
+    return text.getvalue().encode()
 
 
 def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunFiles]:
@@ -232,12 +258,11 @@ def _members(
     runs: dict[str, RunFiles],
     summaries: Mapping[str, dict[str, Any]],
     secrets: list[Secret],
+    file: bytes,
 ) -> Iterator[Member]:
     """Yields the files of the zip, one after the other."""
     searched = bool(plan.levels)
     yield "README.txt", readme(plan.name, list(summaries.values()), searched=searched).encode()
-    yield "sweep.yaml", _yaml(_sweep(plan) | _search(sweep))
-    yield from plugin_files(runs, sweep.results).items()
     for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()
     for path in _own(sweep.path, sweep.search.glob("*/*"), (".json",)):
@@ -248,7 +273,7 @@ def _members(
             continue
         yield f"figures/{path.relative_to(sweep.plots)}", path.read_bytes()
     for page in _own(sweep.path, [sweep.report], (".html",)):
-        content = _ORIGIN.sub(b"", page.read_bytes())
+        content = _with_file(_ORIGIN.sub(b"", page.read_bytes()), file)
         finding = next(findings(page.name, content, secrets), None)
         if finding is None:
             yield page.name, content
@@ -262,22 +287,12 @@ def _members(
             yield f"runs/{run}/{name}", content
 
 
-def _sweep(plan: Plan) -> dict[str, Any]:
-    """Returns the keys of the sweep file that define what was computed and shown."""
-    about: dict[str, Any] = {"name": plan.name, "experiment": plan.experiment, "sweep": plan.sweep}
-    for key in ("figures", "reevaluate", "rollouts", "confirm"):
-        model = getattr(plan, key)
-        about[key] = model and model.model_dump(mode="json")
-    about["published"] = [entry.plain for entry in plan.published]
-    if plan.rank != RANK:
-        about["rank"] = plan.rank.name
-    return {key: value for key, value in about.items() if value}
+def _with_file(page: bytes, file: bytes) -> bytes:
+    """Returns a page that shows this sweep file; a later start may have composed another one."""
+    from markupsafe import escape
 
-
-def _search(sweep: SweepDir) -> dict[str, Any]:
-    """Returns how values were drawn and what was searched; nothing where nothing was."""
-    search = read_checked(sweep.plan).get("search")
-    return {"search": search} if search else {}
+    shown = str(escape(file.decode())).encode()
+    return _SHOWN_FILE.sub(lambda match: match[1] + shown + match[2], page, count=1)
 
 
 def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterator[Path]:
@@ -334,6 +349,7 @@ def _write(
     members: Iterator[Member],
     summaries: Mapping[str, dict[str, Any]],
     day: str,
+    publication: Publication | None,
 ) -> int:
     """Writes the members and their metadata with fixed dates; returns the number of files."""
     sums = {}
@@ -341,7 +357,7 @@ def _write(
         for path, content in members:
             sums[path] = hashlib.sha256(content).hexdigest()
             archive.writestr(_entry(f"{name}/{path}"), content)
-        about = metadata(name, sums, summaries, day)
+        about = metadata(name, sums, summaries, day, publication)
         sums[CRATE] = hashlib.sha256(about).hexdigest()
         archive.writestr(_entry(f"{name}/{CRATE}"), about)
         lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
@@ -357,8 +373,8 @@ def _entry(path: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _check(path: Path, secrets: list[Secret]) -> None:
-    """Searches the finished file.
+def _check(path: Path, secrets: list[Secret], kept: Collection[str]) -> None:
+    """Searches the finished file, but for the content of files that were packed unchanged.
 
     Raises:
         QdsweepError: Text was found that identifies its author.
@@ -368,8 +384,8 @@ def _check(path: Path, secrets: list[Secret]) -> None:
         names = archive.namelist()
         traces += findings("names of files", "\n".join(names).encode(), secrets)
         for name in names:
-            sought = [*secrets, *AUTHORS] if f"/{FOLDER}/" in name else secrets
-            traces += findings(name, archive.read(name), sought)
+            if name.partition("/")[2] not in kept:
+                traces += findings(name, archive.read(name), secrets)
     if traces:
         more = f"\nand {len(traces) - _SHOWN} more" if len(traces) > _SHOWN else ""
         raise QdsweepError(
@@ -377,6 +393,5 @@ def _check(path: Path, secrets: list[Secret]) -> None:
             + "\n".join(traces[:_SHOWN])
             + more
             + "\nA config that names a folder or a person: change it there and run `snakemake` "
-            "again. A plug-in: its docstrings may be changed at no cost. A name that is a common "
-            "word: --allow WORD"
+            "again. A name that is a common word: --allow WORD"
         )
