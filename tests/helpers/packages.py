@@ -7,11 +7,8 @@ import zipfile
 from pathlib import Path
 
 from in_process import compute_sweep, forget_plugins, report_sweep
-from support import REPO, write_yaml
 
-from qdsweep.features.audit.audit import add_runs
 from qdsweep.features.export.pack import export
-from qdsweep.records.paths import Results
 
 # A domain that names its helper module.
 DOMAIN = """
@@ -52,22 +49,12 @@ def package(folder: Path) -> Path:
     forget_plugins()
     with contextlib.chdir(folder):
         report_sweep(compute_sweep(folder / "results", EXPERIMENT, SWEPT))
-        add_runs(folder / "digests.csv", Results(folder / "results"), ["tiny"])
         export(folder / "results", "tiny", folder / "tiny.zip")
     forget_plugins()
     unpacked = folder / "unpacked/tiny"
     with zipfile.ZipFile(folder / "tiny.zip") as packed:
         packed.extractall(unpacked.parent)
-    complete(unpacked, folder / "digests.csv")
     return unpacked
-
-
-def complete(unpacked: Path, digests: Path) -> None:
-    """Adds what `qdsweep export` leaves out of a package."""
-    write_yaml(unpacked / "sweep.yaml", {"name": "tiny", "experiment": EXPERIMENT, "sweep": SWEPT})
-    shutil.copy(digests, unpacked / "tables/digests.csv")
-    shutil.copy(REPO / "envs/requirements.lock", unpacked)
-    sign(unpacked)
 
 
 def sign(unpacked: Path) -> None:

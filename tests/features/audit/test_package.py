@@ -17,7 +17,7 @@ from support import command
 
 from qdsweep.errors import BadInput
 from qdsweep.features.audit import package as module
-from qdsweep.features.audit.package import unpack
+from qdsweep.features.audit.package import unpack_package
 
 FILES = {"sweep.yaml": b"name: x\n", "runs/a/config.yaml": b"seed: 1\n", "more.zip": b"PK\5\6"}
 
@@ -66,10 +66,10 @@ def everything(folder: Path) -> dict[str, bytes | None]:
 
 def test_a_good_package_is_copied(tmp_path):
     file = packed([*good(), ("tiny/", b""), ("tiny/empty/", b"")], tmp_path)
-    assert {*unpack(file, tmp_path / "out")} == {*GOOD}
+    assert {*unpack_package(file, tmp_path / "out")} == {*GOOD}
     for name, content in GOOD.items():
         assert (tmp_path / "out" / name).read_bytes() == content
-    assert {*unpack(tmp_path / "out", tmp_path / "again")} == {*GOOD}
+    assert {*unpack_package(tmp_path / "out", tmp_path / "again")} == {*GOOD}
 
 
 NAMES = [
@@ -89,7 +89,7 @@ def test_a_hostile_name_is_refused(name, tmp_path):
     file = packed([*good(), (name, b"hostile")], tmp_path / "place")
     before = everything(tmp_path)
     with refused(file):
-        unpack(file, tmp_path / "place/deeper/out")
+        unpack_package(file, tmp_path / "place/deeper/out")
     left = {path for path in everything(tmp_path).keys() - before if "/place/deeper" not in path}
     assert not left and not (tmp_path / "place/deeper").exists()
 
@@ -97,14 +97,16 @@ def test_a_hostile_name_is_refused(name, tmp_path):
 def test_names_that_are_equal_in_another_normal_form_are_refused(tmp_path):
     names = ["tiny/caf\u00e9", "tiny/cafe\u0301"]
     with refused("caf"):
-        unpack(packed([*good(), *((name, b"") for name in names)], tmp_path), tmp_path / "out")
+        unpack_package(
+            packed([*good(), *((name, b"") for name in names)], tmp_path), tmp_path / "out"
+        )
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK])
 def test_links_and_devices_in_a_zip_are_refused(kind, tmp_path):
-    with refused("study.zip", "'tiny/link'"):
-        unpack(packed([*good(), (entry("tiny/link", kind | 0o777), b"/etc/passwd")], tmp_path),
-               tmp_path / "out")  # fmt: skip
+    file = packed([*good(), (entry("tiny/link", kind | 0o777), b"/etc/passwd")], tmp_path)
+    with refused(file, "'tiny/link'"):
+        unpack_package(file, tmp_path / "out")
 
 
 def test_links_and_pipes_in_a_folder_are_refused(tmp_path):
@@ -122,7 +124,7 @@ def test_links_and_pipes_in_a_folder_are_refused(tmp_path):
             (folder / name).write_bytes(content)
         make(folder / "runs/link")
         with refused(folder, "runs/link"):
-            unpack(folder, tmp_path / f"{number}/out")
+            unpack_package(folder, tmp_path / f"{number}/out")
         assert not (tmp_path / f"{number}/out").exists()
 
 
@@ -130,7 +132,7 @@ def test_a_zip_bomb_is_refused_by_what_it_declares(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_SMALL", 1000)
     bomb = packed([*good(), ("tiny/zeros", bytes(10**6))], tmp_path)
     with refused(bomb, "larger"):
-        unpack(bomb, tmp_path / "out")
+        unpack_package(bomb, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -145,29 +147,29 @@ def test_a_zip_bomb_is_refused_by_what_it_writes(tmp_path, monkeypatch):
     assert data.count(real) == 2
     bomb.write_bytes(data.replace(real, struct.pack("<L", 100)))
     with refused(bomb):
-        unpack(bomb, tmp_path / "out")
+        unpack_package(bomb, tmp_path / "out")
     written = sum(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert written <= 10**4
 
 
 def test_the_free_disk_is_a_limit(tmp_path, monkeypatch):
     file = packed(good(), tmp_path)
-    unpack(file, tmp_path / "tiny")
+    unpack_package(file, tmp_path / "tiny")
     monkeypatch.setattr(module, "_RESERVE", 2**60)
     for target in (file, tmp_path / "tiny"):
         with refused(target, "TMPDIR"):
-            unpack(target, tmp_path / f"{target.name}.out")
+            unpack_package(target, tmp_path / f"{target.name}.out")
 
 
 def test_other_methods_and_secret_files_are_refused(tmp_path):
     with refused("unusual"):
-        unpack(packed(good(), tmp_path, zipfile.ZIP_LZMA), tmp_path / "out")
+        unpack_package(packed(good(), tmp_path, zipfile.ZIP_LZMA), tmp_path / "out")
     file = packed(good(), tmp_path)
     data = bytearray(file.read_bytes())
     data[data.index(b"PK\1\2") + 8] |= 1  # the flag of encryption
     file.write_bytes(data)
     with refused("encrypted"):
-        unpack(file, tmp_path / "out")
+        unpack_package(file, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,7 @@ def test_what_the_checksums_do_not_list_or_lists_otherwise_is_refused(change, na
     files = {name: content for name, content in (GOOD | change).items() if content is not None}
     file = packed(((f"tiny/{name}", content) for name, content in files.items()), tmp_path)
     with refused(file, *names):
-        unpack(file, tmp_path / "out")
+        unpack_package(file, tmp_path / "out")
 
 
 @given(st.data())
@@ -203,7 +205,7 @@ def test_any_bytes_changed_in_a_zip_are_noticed_or_harmless(data):
         file.write_bytes(content[: data.draw(st.integers(0, len(content)))] if
                          data.draw(st.booleans()) else content)  # fmt: skip
         with contextlib.suppress(BadInput):
-            assert {*unpack(file, folder / "out")} == {*GOOD}
+            assert {*unpack_package(file, folder / "out")} == {*GOOD}
             for each in GOOD:
                 assert (folder / "out" / each).read_bytes() == GOOD[each]
 
@@ -230,7 +232,7 @@ def test_no_name_writes_outside_of_the_folder(names):
             return
         before = everything(Path(name))
         with pytest.raises(BadInput):
-            unpack(file, folder / "out")
+            unpack_package(file, folder / "out")
         after = everything(Path(name))
         assert all(Path(path).is_relative_to(folder / "out") for path in after.keys() - before)
         assert before.items() <= after.items()

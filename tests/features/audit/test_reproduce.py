@@ -2,7 +2,6 @@
 
 import csv
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,10 +13,10 @@ import pytest
 from disks import library
 from packages import package, sign, zipped
 from refusals import names_all, refused
-from support import BIN, REPO, command
+from support import BIN, command
 from waiting import wait_until
 
-from qdsweep.features.audit.package import unpack
+from qdsweep.features.audit.package import unpack_package
 
 ALL = ("--here", "--yes", "--all")
 
@@ -140,10 +139,10 @@ def test_a_flipped_bit_in_any_file_is_named(folder, tmp_path):
         content[place] ^= 1 << number % 8
         path.write_bytes(content)
         with refused(folder, path.relative_to(folder)):
-            unpack(folder, tmp_path / f"{number}")
+            unpack_package(folder, tmp_path / f"{number}")
         content[place] ^= 1 << number % 8
         path.write_bytes(content)
-    names_all(unpack(folder, tmp_path / "whole"), "sweep.yaml", "tables/digests.csv")
+    names_all(unpack_package(folder, tmp_path / "whole"), "sweep.yaml", "tables/digests.csv")
 
 
 def test_a_missing_plugin_is_named(folder):
@@ -245,8 +244,9 @@ def test_interrupted_it_leaves_nothing(folder, number):
 @pytest.mark.rest
 def test_the_lock_of_the_package_gives_a_fresh_environment(folder):
     """It installs some hundred packages."""
-    lock = (REPO / "envs/requirements.lock").read_text()
-    assert re.search("^numpy==", lock, re.MULTILINE)
+    words = [BIN / "python", "-m", "pip", "index", "versions", "immutables", "--retries", "0"]
+    if not os.environ.get("CI") and subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("no package index can be reached")
     printed = reproduce(zipped(folder), "--yes", "--all")
     names_all(printed, "requirements.lock", "4 equal bits")
     assert "warning" not in printed

@@ -16,7 +16,14 @@ from pathlib import Path
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import find_preset
 from qdsweep.errors import BadInput
-from qdsweep.features.audit.recompute import Row, Sample, compute, cost, draw, missing_package
+from qdsweep.features.audit.recompute import (
+    DigestRow,
+    Sample,
+    cost_of,
+    draw,
+    missing_package,
+    recompute_runs,
+)
 from qdsweep.files import damaged, naming, write_text
 from qdsweep.metrics import agree
 from qdsweep.records.digests import (
@@ -81,12 +88,14 @@ def audit(
     drawn = draw(runs, sample, cores)
     if not drawn:
         raise BadInput(f"--minutes {sample.minutes:g}: no run of {table} fits")
-    show(f"{table}: {len(drawn)} of {plural(len(runs), 'run')}, {cost(drawn, cores)}")
+    show(f"{table}: {len(drawn)} of {plural(len(runs), 'run')}, {cost_of(drawn, cores)}")
     with naming(Path("TMPDIR")):
         folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
     different = 0
     try:
-        with closing(compute([(row, jobs[_JOB(row)]) for row in drawn], folder, cores)) as outcomes:
+        with closing(
+            recompute_runs([(row, jobs[_JOB(row)]) for row in drawn], folder, cores)
+        ) as outcomes:
             for place, (row, (verdict, why)) in enumerate(outcomes, start=1):
                 different += verdict != "same"
                 kind = "differs" if verdict == "differs" else "fails"
@@ -101,13 +110,13 @@ def audit(
     return different
 
 
-def distinct(rows: Sequence[Row], table: Path) -> list[Row]:
+def distinct(rows: Sequence[DigestRow], table: Path) -> list[DigestRow]:
     """Returns the first row of each run at each budget; several sweeps may share it.
 
     Raises:
         BadInput: Another row of it has other values.
     """
-    runs: dict[tuple[str, str], Row] = {}
+    runs: dict[tuple[str, str], DigestRow] = {}
     for row in rows:
         first = runs.setdefault((row["id"], row["budget"]), row)
         for name in (DIGEST, *DIGEST_METRICS):
@@ -120,7 +129,7 @@ def distinct(rows: Sequence[Row], table: Path) -> list[Row]:
 
 
 def _experiments(
-    name: str, rows: Sequence[Row], table: Path, results: Results
+    name: str, rows: Sequence[DigestRow], table: Path, results: Results
 ) -> dict[str, Experiment]:
     """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
 
@@ -230,7 +239,7 @@ def add_runs(table: Path, results: Results, sweeps: Sequence[str]) -> str:
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> str:
     rows, sweeps = read_table(table) if table.exists() else [], list(dict.fromkeys(sweeps))
     others = [row for row in rows if row["sweep"] not in sweeps]
-    added: list[Row] = []
+    added: list[DigestRow] = []
     for name in sweeps:
         known = {key_of_run(row["id"]): row for row in rows if row["sweep"] == name}
         plan = read_plan(results.sweep(name))

@@ -149,13 +149,13 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 def _judge(arguments: argparse.Namespace) -> int:
     """Computes runs of the package in the working directory, and returns the exit code."""
+    from qdsweep.features.audit.judgement import judge_package
     from qdsweep.features.audit.recompute import Sample
-    from qdsweep.features.audit.verdicts import judge
 
     is_all = arguments.all or arguments.runs
     sample = Sample(1.0 if is_all else arguments.share, arguments.seed, arguments.minutes)
     show = partial(print, flush=True)
-    return judge(Results(arguments.unpacked), sample, arguments.runs, arguments.cores, show)
+    return judge_package(Results(arguments.unpacked), sample, arguments.runs, arguments.cores, show)
 
 
 def _start(arguments: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 Open = Callable[[], IO[bytes]]
 
 
-def unpack(package: Path, folder: Path) -> list[str]:
+def unpack_package(package: Path, folder: Path) -> list[str]:
     """Copies the files of a package into a folder, and compares each with its checksum.
 
     Args:

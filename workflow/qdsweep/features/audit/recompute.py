@@ -28,9 +28,9 @@ from qdsweep.text import duration, plural
 # save its state before it is killed [s].
 _LOOK, _SAVING = 0.2, 20.0
 
-Row = Mapping[str, str]
+DigestRow = Mapping[str, str]
 """A row of a table of digests."""
-Job = tuple[Row, Experiment | None]
+Job = tuple[DigestRow, Experiment | None]
 """A row and its experiment; None where its sweep has none."""
 
 
@@ -48,21 +48,21 @@ class Sample(NamedTuple):
     minutes: float
 
 
-class Outcome(NamedTuple):
-    """What has come of a run.
+class Verdict(NamedTuple):
+    """The verdict on a run.
 
     Attributes:
-        verdict: same, differs, fails, or refused: it cannot be computed here.
+        kind: same, differs, fails, or refused: it cannot be computed here.
         why: Differences and their reason, or the error; empty if nothing differs.
     """
 
-    verdict: str
+    kind: str
     why: str = ""
 
 
-def draw(rows: Sequence[Row], sample: Sample, cores: int) -> list[Row]:
+def draw(rows: Sequence[DigestRow], sample: Sample, cores: int) -> list[DigestRow]:
     """Draws a share of the rows, and leaves out each that does not fit into the minutes."""
-    drawn: list[Row] = []
+    drawn: list[DigestRow] = []
     count = math.ceil(sample.share * len(rows))
     seconds = 60 * sample.minutes * min(cores, len(rows))
     for row in random.Random(sample.seed).sample(rows, len(rows)):
@@ -72,7 +72,7 @@ def draw(rows: Sequence[Row], sample: Sample, cores: int) -> list[Row]:
     return drawn
 
 
-def cost(rows: Sequence[Row], cores: int) -> str:
+def cost_of(rows: Sequence[DigestRow], cores: int) -> str:
     """Returns how long some rows take on how many cores, in words."""
     cores = min(cores, len(rows))
     time = duration(sum(float(row["seconds"]) for row in rows) / cores)
@@ -89,13 +89,13 @@ def missing_package(experiment: Experiment | None) -> str:
     return ""
 
 
-def compute(
+def recompute_runs(
     jobs: Sequence[Job],
     results: Results,
     cores: int,
     further: Callable[[RunDir, str], Iterable[str]] = lambda run, known: (),
-) -> Generator[tuple[Row, Outcome], None, None]:
-    """Computes runs, and yields their outcomes in the order of the rows.
+) -> Generator[tuple[DigestRow, Verdict], None, None]:
+    """Computes runs, and yields their verdicts in the order of the rows.
 
     After an error, Ctrl-C or `close`, no further run starts, and those under way are ended.
 
@@ -119,10 +119,10 @@ def _compute(
     further: Callable[[RunDir, str], Iterable[str]],
     ended: Event,
     job: Job,
-) -> tuple[Row, Outcome]:
+) -> tuple[DigestRow, Verdict]:
     row, experiment = job
     if experiment is None:
-        return row, Outcome("differs", f"the sweep {row['sweep']} has no run of this id")
+        return row, Verdict("differs", f"the sweep {row['sweep']} has no run of this id")
     name = f"{row['id']}-{row['budget']}"
     run, config = results.run(name), results.path / f"{name}.yaml"
     write_config(config, experiment)
@@ -132,8 +132,8 @@ def _compute(
     code, error = _call([*PYTHON, "run", str(config), *words], ended)
     if code:
         last = " ".join(error.strip().splitlines()[-1:])
-        verdict = "refused" if code == BadInput.exit_code else "fails"
-        return row, Outcome(verdict, f"{ending(code)}{': ' * bool(last)}{last}")
+        kind = "refused" if code == BadInput.exit_code else "fails"
+        return row, Verdict(kind, f"{ending(code)}{': ' * bool(last)}{last}")
     return row, _compared(row, read_summary(run), further(run, row["id"]))
 
 
@@ -157,7 +157,7 @@ def _call(words: Sequence[str], ended: Event) -> tuple[int, str]:
                     left -= _LOOK
 
 
-def _compared(row: Row, summary: Mapping[str, Any], further: Iterable[str]) -> Outcome:
+def _compared(row: DigestRow, summary: Mapping[str, Any], further: Iterable[str]) -> Verdict:
     """Compares a computed run with its row."""
     wrong = [
         f"{name} is {summary[name]}, and {row[name]} in the table"
@@ -166,23 +166,23 @@ def _compared(row: Row, summary: Mapping[str, Any], further: Iterable[str]) -> O
     ]
     wrong += further
     if not wrong:
-        return Outcome("same")
+        return Verdict("same")
     other = list(other_versions(row, summary["versions"]))
     if not has_avx2():
         other.append(f"this CPU ({platform.machine()}) has no AVX2")
     reason = (
         f"Reason: {'; '.join(other)}" if other else "Versions are the same, and this CPU has AVX2"
     )
-    return Outcome("differs", f"{'; '.join(wrong)}. {reason}")
+    return Verdict("differs", f"{'; '.join(wrong)}. {reason}")
 
 
-def other_versions(row: Row, here: Mapping[str, str]) -> Iterator[str]:
+def other_versions(row: DigestRow, here: Mapping[str, str]) -> Iterator[str]:
     """Yields the libraries of a row that have another version here."""
     for name, version in versions_of(row).items():
         if here.get(name) != version:
             yield f"{name} is {here.get(name, 'missing')}, and {version} in the table"
 
 
-def versions_of(row: Row) -> dict[str, str]:
+def versions_of(row: DigestRow) -> dict[str, str]:
     """Returns library -> version of a row."""
     return dict(entry.split(" ", 1) for entry in row["versions"].split("; "))

@@ -15,7 +15,7 @@ import qdsweep
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features import member
-from qdsweep.features.audit.package import SUMS, unpack
+from qdsweep.features.audit.package import SUMS, unpack_package
 from qdsweep.files import naming
 from qdsweep.host.process import die_with_parent, ending
 from qdsweep.host.signals import SIGNALS
@@ -56,7 +56,7 @@ def reproduce(
     """
     with _temporary_folder() as folder:
         unpacked = folder / "package"
-        files = unpack(package, unpacked)
+        files = unpack_package(package, unpacked)
         show(f"{package}: {plural(len(files) - 1, 'file')} agree with {SUMS}")
         if not _may_run(files, show, yes):
             show("nothing was computed")
@@ -103,7 +103,10 @@ def _may_run(files: Iterable[str], show: Callable[[str], None], yes: bool) -> bo
         return True
     if not sys.stdin.isatty():
         raise BadInput("there is no terminal to ask whether to run it; add --yes to run it")
-    return input("Run it? [y/N] ").lower() == "y"
+    try:
+        return input("Run it? [y/N] ").lower() == "y"
+    except EOFError:
+        return False
 
 
 def _fresh_python(lock: Path, folder: Path, show: Callable[[str], None]) -> str:

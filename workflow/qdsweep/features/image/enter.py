@@ -124,7 +124,7 @@ def _run_folder(arguments: argparse.Namespace) -> Path | None:
     """Returns the folder of the run that a command computes; None if it computes none."""
     if "out" in arguments:
         return Path(arguments.out)
-    return Path(arguments.runs, arguments.run) if "runs" in arguments else None
+    return Path(arguments.runs, arguments.run) if "run" in arguments else None
 
 
 def _cluster(arguments: argparse.Namespace) -> Cluster | None:

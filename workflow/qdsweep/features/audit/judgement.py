@@ -18,14 +18,14 @@ from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.errors import BadInput
 from qdsweep.features.audit.audit import distinct, read_table
 from qdsweep.features.audit.recompute import (
-    Outcome,
-    Row,
+    DigestRow,
     Sample,
-    compute,
-    cost,
+    Verdict,
+    cost_of,
     draw,
     missing_package,
     other_versions,
+    recompute_runs,
     versions_of,
 )
 from qdsweep.files import damaged, require
@@ -43,16 +43,17 @@ _MAKE = "make the package again, with `qdsweep export` of this release"
 _CLOSE = 1e-9
 
 _Known = Mapping[str, Experiment | None]
+_Table = Sequence[Mapping[str, str]]
 
 
 class _Chosen(NamedTuple):
     """The runs to compute, and why others are not: run id -> reason."""
 
-    rows: list[Row]
+    rows: list[DigestRow]
     left: dict[str, str]
 
 
-def judge(
+def judge_package(
     results: Results,
     sample: Sample,
     runs: Sequence[str],
@@ -88,13 +89,13 @@ def judge(
             show(f"{plural(number, 'run')} not computed: {why}")
     verdicts = Counter[str]()
     if chosen.rows:
-        show(f"{len(chosen.rows)} of {plural(total, 'run')}, {cost(chosen.rows, cores)}")
+        show(f"{len(chosen.rows)} of {plural(total, 'run')}, {cost_of(chosen.rows, cores)}")
         jobs = [(row, experiments[row["id"]]) for row in chosen.rows]
         further = partial(_differences, experiments, summary)
-        with closing(compute(jobs, results, cores, further)) as outcomes:
-            for place, (row, outcome) in enumerate(outcomes, start=1):
-                verdicts[outcome.verdict] += 1
-                show(f"{place} of {len(jobs)}  {row['id']}  {_text(outcome)}")
+        with closing(recompute_runs(jobs, results, cores, further)) as judged:
+            for place, (row, verdict) in enumerate(judged, start=1):
+                verdicts[verdict.kind] += 1
+                show(f"{place} of {len(jobs)}  {row['id']}  {_text(verdict)}")
     wrong = list(_wrong_means(summary))
     for line in wrong:
         show(f"differs: {line}")
@@ -104,12 +105,12 @@ def judge(
     return 0 if equal and not different and not wrong else 1
 
 
-def _text(outcome: Outcome) -> str:
+def _text(verdict: Verdict) -> str:
     words = {"same": "equal bits", "refused": "not computed: ", "fails": "differs: it fails: "}
-    return words.get(outcome.verdict, "differs: ") + outcome.why
+    return words.get(verdict.kind, "differs: ") + verdict.why
 
 
-def _experiments(rows: Sequence[Row], results: Results) -> dict[str, Experiment | None]:
+def _experiments(rows: Sequence[DigestRow], results: Results) -> dict[str, Experiment | None]:
     """Returns the experiment of each row, by its sweep; None where the sweep has no such run.
 
     Runs that a search or `confirm` has chosen are in no plan: theirs are in the package.
@@ -138,9 +139,9 @@ def _files(run: str) -> RunFiles:
 
 
 def _choose(
-    rows: Sequence[Row],
+    rows: Sequence[DigestRow],
     experiments: _Known,
-    summary: Sequence[Row],
+    summary: _Table,
     sample: Sample,
     runs: Sequence[str],
     cores: int,
@@ -167,7 +168,7 @@ def _choose(
     return _Chosen(drawn, left)
 
 
-def _other_versions(rows: Sequence[Row]) -> list[str]:
+def _other_versions(rows: Sequence[DigestRow]) -> list[str]:
     """Returns the libraries that have another version here than in the table."""
     names = {name for row in rows for name in versions_of(row)}
     here = installed_versions(names) | {"qdsweep": __version__}
@@ -175,9 +176,7 @@ def _other_versions(rows: Sequence[Row]) -> list[str]:
     return sorted({line for row in rows for line in other_versions(row, here)})
 
 
-def _differences(
-    experiments: _Known, summary: Sequence[Row], run: RunDir, known: str
-) -> Iterator[str]:
+def _differences(experiments: _Known, summary: _Table, run: RunDir, known: str) -> Iterator[str]:
     """Yields what differs between a computed run and the package, next to its row of digests."""
     files, experiment = _files(known), experiments[known]
     if experiment is not None:
@@ -210,7 +209,7 @@ def _flat(value: Any, key: str = "") -> dict[str, Any]:
     return {name: part for each in inner for name, part in each.items()}
 
 
-def _other_metrics(path: Path, measured: Sequence[Row], before: Sequence[Row]) -> Iterator[str]:
+def _other_metrics(path: Path, measured: _Table, before: _Table) -> Iterator[str]:
     """Yields a line on each column that first differs in an iteration; not on times."""
     if len(measured) > len(before):  # a larger budget of another sweep made it longer
         yield f"it has {plural(len(measured), 'iteration')}, and {len(before)} in {path}"
@@ -224,7 +223,7 @@ def _other_metrics(path: Path, measured: Sequence[Row], before: Sequence[Row]) -
                 break
 
 
-def _wrong_means(summary: Sequence[Row]) -> Iterator[str]:
+def _wrong_means(summary: _Table) -> Iterator[str]:
     """Yields a line on each number of table.csv that summary.csv does not give."""
     import pandas as pd
 
