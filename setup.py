@@ -12,7 +12,8 @@ from setuptools.command.build_py import build_py
 HOME = Path(__file__).parent
 DATA = (
     *("Snakefile", "config", "profiles", "envs/qdsweep.yaml"),
-    *("envs/requirements.lock", "containers"),
+    *("envs/requirements.lock", "containers/Dockerfile", "containers/qdsweep.def"),
+    *("containers/build.sh", "containers/install.sh"),
     *("workflow/Snakefile", "workflow/report", "workflow/rules", "workflow/schemas"),
 )
 

@@ -43,8 +43,8 @@ def waste(archive, evaluations):
     return float(evaluations)
 
 
-def turns(states, actions):
-    return float(len(actions))
+def turns(episode):
+    return float(len(episode.actions))
 
 
 class Slow(gym.Wrapper):
@@ -144,7 +144,7 @@ KINDS: dict[str, Kind] = {
             },
         },
     ),
-    "a preset in place of ours": Kind(
+    "a preset of a name that qdsweep has": Kind(
         _of("lp_sphere", "::: algorithm map_elites ::: iterations 2"),
         {"config/algorithms/map_elites.yaml": _preset(title="Not that of qdsweep")},
     ),

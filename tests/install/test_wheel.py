@@ -13,6 +13,7 @@ def test_its_data_are_the_clones_files(tmp_path):
     folders = ("config", "profiles", "workflow/report", "workflow/rules", "workflow/schemas")
     files = {path for folder in folders for path in (clone / folder).rglob("*") if path.is_file()}
     files |= {clone / name for name in ("Snakefile", "workflow/Snakefile", "envs/qdsweep.yaml")}
+    files |= {clone / "envs/requirements.lock", *(clone / "containers").iterdir()}
     with zipfile.ZipFile(wheel()) as packed:
         names = [name for name in packed.namelist() if name.startswith("qdsweep/data/")]
         data = {name.removeprefix("qdsweep/data/"): packed.read(name) for name in names}

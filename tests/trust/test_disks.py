@@ -17,16 +17,14 @@ from typing import NamedTuple
 
 import pytest
 from disks import Answer, Call, Disk, Fault, Forks, copy
-from in_process import checked_sweep
 from results import digest, steps
 from support import POLE, TINY, snakemake, write_yaml
 
 from qdsweep.config.compose import compose
-from qdsweep.planning.request import Given, read_sweep
-from qdsweep.planning.rows import plan_data
+from qdsweep.planning.request import Given
+from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
-from qdsweep.records.plan import read_confirm, read_plan, write_plan
-from qdsweep.search.search_plan import search_plan
+from qdsweep.records.plan import read_confirm, read_plan
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 ERRORS = ("ENOSPC", "EIO", "EDQUOT")
@@ -225,13 +223,7 @@ def planned(folder: Path, sweep: dict) -> Results:
     """Writes the files of the start of a sweep, and returns the folder results/."""
     file = write_yaml(folder / "sweep.yaml", sweep)
     with contextlib.chdir(folder):
-        settings = read_sweep(Given({}, files=(file,)))
-        made = checked_sweep(file)
-        write_plan(
-            plan_data(settings, made, search_plan(settings, made)),
-            made.runs,
-            Results(folder / "results"),
-        )
+        Start(Results(folder / "results"), Given({}, files=(file,))).write_plan()
     return Results(folder / "results")
 
 

@@ -80,8 +80,9 @@ SETTINGS = START.settings
 STAGES = stages_of(SETTINGS, START.sweep.runs.values())
 
 # The runs that tables wait for; a search chooses them while it runs. With `--config partial=true`
-# there are none, and tables are rebuilt at each start.
+# there are none, and tables are rebuilt at each start. They do not wait for outdated runs.
 AWAITED = [] if SETTINGS.partial or START.search else list(START.sweep.runs)
+AWAITED = [run for run in AWAITED if run not in START.found.resting]
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 
 # The files of stages that a start makes. A shard has no tables.
@@ -281,7 +282,11 @@ def confirming_results(wildcards):
     if SETTINGS.reevaluate is None:
         return summaries
     name = f"{SETTINGS.reevaluate.stem}.json"
-    return summaries + [os.path.join(os.path.dirname(file), name) for file in summaries]
+    return summaries + [
+        os.path.join(os.path.dirname(file), name)
+        for file in summaries
+        if os.path.basename(os.path.dirname(file)) not in START.found.outdated
+    ]
 
 
 def confirming_summaries(wildcards):
@@ -290,4 +295,5 @@ def confirming_summaries(wildcards):
         return []
     checkpoints.choose_winners.get(sweep=SETTINGS.name)
     runs = confirming(SETTINGS, START.sweep, RESULTS).runs
+    runs = [run for run in runs if run not in START.found.resting]
     return expand("results/runs/{run}/summary.json", run=runs)

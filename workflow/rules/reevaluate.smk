@@ -33,4 +33,8 @@ if SETTINGS.reevaluate is not None:
             " --times {params.times} --seed {params.seed} {params.common}"
             " --cluster {resources.cluster_config} --cores {threads} 2> {log}"
 
-    REEVALUATED = expand(rules.reevaluate.output.metrics, run=AWAITED)
+    # The elites of outdated runs are of other code.
+    REEVALUATED = expand(
+        rules.reevaluate.output.metrics,
+        run=[run for run in AWAITED if run not in START.found.outdated],
+    )

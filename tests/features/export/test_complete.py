@@ -7,26 +7,34 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from composing import CONFIG
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from refusals import refused
 from studies import BOWL_FILES, IN_BOWL, KINDS, SMALL, Kind, alone_in, study_of, write_files
 
+from qdsweep.config.files import read_preset
 from qdsweep.errors import BadInput
 from qdsweep.features.export.code import packed_code
-from qdsweep.features.export.complete import planned_here
+from qdsweep.features.export.complete import planned_here, require_complete
+from qdsweep.planning.composed import composed_study
 from qdsweep.planning.request import Given, read_sweep
+from qdsweep.planning.rows import sweep_of
 from qdsweep.planning.start import Start
 from qdsweep.records.paths import Results
+from qdsweep.records.plan import read_plan
 from qdsweep.records.study_files import read_study
 
-# Plans the study in each folder, as somebody who has only these folders.
+# Plans the study in each folder, as a user who has only these folders.
 STRANGER = """
 import json, os, sys
 from pathlib import Path
 from qdsweep.config.files import read_preset
 from qdsweep.features.export.complete import planned_here
 from qdsweep.records.paths import Results
+from qdsweep.records.plan import read_plan
 path = list(sys.path)
 for folder in sys.argv[1:]:
     os.chdir(folder)
@@ -75,7 +83,7 @@ def test_a_stranger_plans_the_same_runs_of_every_kind(packed, tmp_path):
         assert runs[name], name
 
 
-# Swept name -> values as a user may write them.
+# Swept parameter -> values as a user may write them.
 VALUES = {
     "algorithm": ("mine", "map_elites", "cma_me", "'map_elites_line'"),
     "domain": ("flat", "lp_sphere", '"lp_rastrigin"', "bowl:Bowl"),
@@ -169,3 +177,79 @@ def test_a_random_sweep_is_planned_elsewhere_with_equal_ids(kind):
             after = read_sweep(Given({}, files=[Path("sweep.yaml")]))
         kept = after.model_dump(exclude={"experiment", "sweep"})
         assert kept == before.model_dump(exclude={"experiment", "sweep"}) | {"partial": False}
+
+
+# What cannot be packed -> words of the refusal.
+INCOMPLETE = {
+    "a preset outside, in a preset": (
+        Kind(
+            {**KINDS["inline"].config, "experiment": "ours"},
+            {
+                "config/experiments/ours.yaml": {**SMALL, "algorithm": "../far.yaml"},
+                "../far.yaml": KINDS["presets of the user"].files["config/algorithms/mine.yaml"],
+            },
+        ),
+        ("../far.yaml",),
+    ),
+    "a swept preset outside": (
+        Kind(
+            {**KINDS["inline"].config, "sweep": "::: algorithm ../far.yaml"},
+            {"../far.yaml": KINDS["presets of the user"].files["config/algorithms/mine.yaml"]},
+        ),
+        ("../far.yaml",),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", INCOMPLETE)
+def test_a_package_that_would_lack_a_file_is_refused(what, tmp_path):
+    kind, words = INCOMPLETE[what]
+    with study_of(kind, tmp_path / "study") as (start, results):
+        plan, files = read_plan(start.folder), study_files(start, results)
+        with refused(*words, "complete"):
+            require_complete(files, plan, results)
+    with study_of(KINDS["inline"], tmp_path / "inline") as (start, results):
+        plan, files = read_plan(start.folder), study_files(start, results)
+        require_complete(files, plan, results)
+        files["sweep.yaml"] = files["sweep.yaml"].replace(b"batch_size: 8", b"batch_size: 9")
+        with refused("other runs", "4 runs"):
+            require_complete(files, plan, results)
+
+
+def test_an_absolute_path_in_a_preset_is_refused(tmp_path):
+    files = KINDS["presets of the user"].files
+    path = tmp_path / "study/config/algorithms/mine.yaml"
+    ours = {**files["config/experiments/ours.yaml"], "algorithm": str(path)}
+    kind = Kind(
+        {"name": "mine", "experiment": "ours"}, {**files, "config/experiments/ours.yaml": ours}
+    )
+    with study_of(kind, tmp_path / "study") as (start, results):
+        plan, packed = read_plan(start.folder), study_files(start, results)
+        with refused(path, "complete"):
+            require_complete(packed, plan, results)
+
+
+@pytest.mark.parametrize("name", ["data/missing.npy", "../outside.npy", "data"])
+def test_a_declared_file_is_a_file_of_the_study(name, tmp_path):
+    bowl = BOWL_FILES["config/plugins/bowl.py"].replace("data/depth.npy", name)
+    files = {**BOWL_FILES, "config/plugins/bowl.py": bowl, "../outside.npy": np.array(1)}
+    kind = Kind({"name": "mine", "experiment": IN_BOWL}, files)
+    refusal = refused("bowl:Bowl", "depends", name)
+    with refusal, study_of(kind, tmp_path / "study") as (start, results):
+        study_files(start, results)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIG / "sweeps").glob("*.yaml")))
+def test_a_sweep_that_comes_with_qdsweep_names_only_packed_files(name, tmp_path, monkeypatch):
+    """Its experiments are composed of the packed files only: those of qdsweep are hidden."""
+    with alone_in(tmp_path):
+        given = Given({}, files=[CONFIG / f"sweeps/{name}.yaml"])
+        packed = composed_study(read_sweep(given), given)
+        write_files(tmp_path, packed)
+        read_preset.cache_clear()
+        monkeypatch.setattr("qdsweep.config.files.PRESET_FOLDER", tmp_path / "config")
+        again = Given({}, files=[Path("sweep.yaml")])
+        runs = sweep_of(read_sweep(again), Results(Path("results"))).runs
+    with alone_in(tmp_path / "config"):
+        monkeypatch.undo()
+        assert runs.keys() == sweep_of(read_sweep(given), Results(Path("results"))).runs.keys()

@@ -2,9 +2,11 @@
 
 import contextlib
 import hashlib
+import html
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import zipfile
@@ -19,7 +21,7 @@ from in_process import compute_sweep, qdsweep, report_sweep
 from refusals import names_all
 from results import digest, forget_sums, read_json
 from rocrate.rocrate import ROCrate
-from support import TINY, command
+from support import REPO, TINY, command
 
 from qdsweep import load
 from qdsweep.analysis.tables.aggregate import aggregate
@@ -28,6 +30,9 @@ from qdsweep.features.export.crate import CRATE_FILE as CRATE
 from qdsweep.features.export.pack import CORRECTED, SUMMARY
 from qdsweep.features.export.pack import export as pack
 from qdsweep.records.archive import archive_digest
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.study_files import read_study, write_study
+from qdsweep.records.sums import checksum
 
 FORM = "https://w3id.org/ro/crate/1.1"
 HOST, JOB, USER = "login-nora7.cluster.example.edu", "4711007", "nora_jacobsen"
@@ -48,6 +53,9 @@ def finished(tmp_path_factory) -> Path:
         about = json.loads(path.read_text())
         if about.get("attempts"):
             about["attempts"][0] |= {"host": HOST, "slurm_job": JOB}
+            if "sha256" in about:
+                del about["sha256"]
+                about["sha256"] = checksum(about)
             path.write_text(json.dumps(about))
     return forget_sums(folder)
 
@@ -338,3 +346,131 @@ def test_the_sweeps_own_corrected_archives_come_along(folder):
         assert not [name for name in file.namelist() if "reevaluated-3-7" in name]
     with np.load(content, allow_pickle=False) as arrays:
         assert len(arrays["objective"]) == about["elites"]
+
+
+def shown(page: Path) -> str:
+    """Returns the text of the box at the top of a page."""
+    head = page.read_text().partition('<p class="lead">')[2]
+    return html.unescape(re.search("<pre>(.*?)</pre>", head, re.DOTALL)[1])
+
+
+def test_the_page_shows_the_packed_sweep_file(exported, finished, folder):
+    _, inside = exported
+    packed = (inside / "sweep.yaml").read_text()
+    assert shown(inside / "report.html") == packed
+    assert shown(finished / "results/sweeps/tiny/report.html") == packed
+    # A later start, which the finished page did not need.
+    changed = f"{packed}cluster: local\n"
+    study = read_study(SweepDir(folder / "results/sweeps/tiny"))
+    files = {**study, "sweep.yaml": changed.encode()}
+    write_study(files, SweepDir(folder / "results/sweeps/tiny"))
+    export(folder)
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        file.extractall(folder)
+    assert shown(folder / "tiny/report.html") == (folder / "tiny/sweep.yaml").read_text() == changed
+
+
+def test_the_table_of_digests_is_that_of_audit(exported, folder):
+    _, inside = exported
+    qdsweep("audit", "runs.csv", "--add", "tiny", cwd=folder)
+    assert (inside / "tables/digests.csv").read_text() == (folder / "runs.csv").read_text()
+    assert len((folder / "runs.csv").read_text().splitlines()) == 5
+
+
+def test_the_libraries_are_locked_and_the_image_has_its_recipe(exported):
+    _, inside = exported
+    lock = (inside / "requirements.lock").read_text()
+    assert "--hash=sha256:" in lock and "://" not in lock
+    assert (inside / "requirements.lock").read_bytes() == (
+        REPO / "envs/requirements.lock"
+    ).read_bytes()
+    assert "install.sh" in (inside / "containers/Dockerfile").read_text()
+
+
+def test_a_sweep_of_an_earlier_release_is_started_again_first(folder):
+    shutil.rmtree(folder / "results/sweeps/tiny/study")
+    names_all(
+        export(folder, code=2), "study/sweep.yaml", "earlier release", "Start the sweep again"
+    )
+
+
+def test_a_config_that_was_edited_in_the_results_is_refused(folder):
+    path = folder / "results/sweeps/tiny/study/sweep.yaml"
+    write_study(read_study(SweepDir(path.parents[1])) | {"x.txt": b""}, SweepDir(path.parents[1]))
+    path.write_text(path.read_text().replace("12", "13"))
+    names_all(export(folder, code=2), path.relative_to(folder), "has changed")
+
+
+CITATION = """cff-version: 1.2.0
+message: Cite it.
+title: Ours
+authors:
+  - {given-names: Nora, family-names: Jacobsen, email: nora@example.org}
+  - name: The Group
+"""
+
+
+def public(folder: Path, licence: str = "MIT") -> Path:
+    qdsweep("export", "tiny", "--public", "--licence", licence, cwd=folder)
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        file.extractall(folder)
+    return folder / "tiny"
+
+
+def test_a_public_package_has_licence_authors_and_what_archives_read(folder, monkeypatch):
+    for name, value in SOMEBODY.items():
+        monkeypatch.setenv(name, value)
+    (folder / "CITATION.cff").write_text(CITATION)
+    table = folder / "results/sweeps/tiny/table.md"
+    table.write_text(f"{table.read_text()}by {USER}, nora@example.org\n")
+    inside = public(folder)
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=inside, check=True)
+    assert (inside / "CITATION.cff").read_text() == CITATION
+    names_all((inside / "LICENSE").read_text(), "MIT License", "Nora Jacobsen, The Group")
+    zenodo = read_json(inside / ".zenodo.json")
+    assert zenodo["license"] == "mit" and zenodo["upload_type"] == "dataset"
+    assert [one["name"] for one in zenodo["creators"]] == ["Nora Jacobsen", "The Group"]
+    root = ROCrate(inside).root_dataset
+    assert root["license"]["name"] == "MIT License" and "MIT" in root["license"].id
+    assert [one["name"] for one in root["author"]] == ["Nora Jacobsen", "The Group"]
+    assert "quality diversity" in root["keywords"]
+    # Machines are still not named.
+    table.write_text(f"{table.read_text()}on {HOST}\n")
+    printed = qdsweep("export", "tiny", "--public", "--licence", "MIT", cwd=folder, code=1)
+    names_all(printed, "table.md", HOST)
+
+
+def test_the_authors_are_those_of_git_where_nothing_else_names_them(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    names_all(
+        qdsweep("export", "tiny", "--public", "--licence", "CC-BY-4.0", cwd=folder, code=2),
+        *("CITATION.cff", "authors", "git config"),
+    )
+    (folder / ".gitconfig").write_text("[user]\nname = Ada Lovelace\n")
+    inside = public(folder, "CC-BY-4.0")
+    cited = yaml.safe_load((inside / "CITATION.cff").read_text())
+    assert cited["authors"] == [{"name": "Ada Lovelace"}] and cited["license"] == "CC-BY-4.0"
+    names_all((inside / "LICENSE").read_text(), "CC-BY-4.0", "Ada Lovelace", "spdx.org")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--public"], ["--public", "--licence MIT"]),
+        (["--licence", "MIT"], ["--licence MIT", "--public"]),
+        (["--public", "--licence", "MITT"], ["--licence", "MIT"]),
+        (["--public", "--licence", "MIT", "--to", "tensorboard", "tb"], ["--to", "--public"]),
+    ],
+)
+def test_a_licence_goes_with_a_public_package(folder, words, named):
+    names_all(qdsweep("export", "tiny", *words, cwd=folder, code=2), *named)
+
+
+@pytest.mark.parametrize("key", ["family-names: ''", "orcid: 1"])
+def test_an_author_without_a_name_is_refused(folder, key):
+    (folder / "CITATION.cff").write_text(f"authors: [{{{key}}}]\n")
+    words = ("export", "tiny", "--public", "--licence", "MIT")
+    names_all(qdsweep(*words, cwd=folder, code=2), "CITATION.cff", "authors", "family-names")
+    (folder / "CITATION.cff").write_text("title: Ours\n")
+    names_all(qdsweep(*words, cwd=folder, code=2), "CITATION.cff", "authors")

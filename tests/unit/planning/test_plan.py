@@ -240,7 +240,7 @@ def test_a_change_of_type_annotations_keeps_runs_their_ids_and_their_code():
         (code,) = code_of_run(run, experiment, RESULTS).values()
         assert code.decode() == SOURCE
     qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd())
-    assert "outdated" not in qdsweep("status", "s", cwd=Path.cwd())
+    assert "replaced" not in qdsweep("status", "s", cwd=Path.cwd())
     write_source(TYPED.replace("**2", "**4"))
     assert start().runs.keys().isdisjoint(sweep.runs)
 
@@ -254,18 +254,18 @@ def test_status_and_plan_agree_on_runs_that_other_code_computed():
     write_status(status, {**data, "status": "running", "iteration": 2})
     status.summary.unlink()
     changed = SOURCE.replace("**2", "**4")
-    for source, states in ((SOURCE, {"stopped", "finished"}), (changed, {"outdated"})):
+    for source, states in ((SOURCE, {"stopped", "finished"}), (changed, {"replaced"})):
         write_source(source)
         shown = [qdsweep(*words, cwd=Path.cwd()) for words in (["status", "s"], ["plan", "s.yaml"])]
         for text in shown:
             lines = [line for line in text.splitlines() if "bowl, seed" in line]
             assert {state for line in lines for state in STATES if f" {state} " in line} == states
             assert all((f"{MODULE}.py" in line) == (source == changed) for line in lines)
-    names_all(shown[0], "2 runs: 2 outdated")
-    names_all(qdsweep(cwd=Path.cwd()), "2 outdated", f"{MODULE}.py", "qdsweep status s")
+    names_all(shown[0], "2 runs: 2 replaced")
+    names_all(qdsweep(cwd=Path.cwd()), "2 replaced", f"{MODULE}.py", "qdsweep status s")
     follow = Follow(RESULTS.path, "s")
     follow.look(10.0)
-    assert follow.outlook.counts == {"outdated": 2}
+    assert follow.outlook.counts == {"replaced": 2}
     Path(f"config/plugins/{MODULE}.py").unlink()
     names_all(qdsweep("status", "s", cwd=Path.cwd()), "1 finished")
 

@@ -17,7 +17,7 @@ from qdsweep.records.status import Status
 
 RESULTS = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "reload-000000005.pkl")
 PUBLISHED = (*RESULTS[:-1], "reload.pkl")
-WHOLE, OUTDATED, UNSURE = ({"a"}, set()), (set(), {"a"}), (set(), set())
+WHOLE, STALE, UNSURE = ({"a"}, set()), (set(), {"a"}), (set(), set())
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def look(run: RunDir, budget: int = 100) -> tuple[set[str], set[str]]:
     sweep = Results(run.path.parent.parent).sweep("s")
     runs = settled({"a": experiment, "b": experiment}, known, sweep)
     assert all(time == run.summary.stat().st_mtime for time in runs.whole.values())
-    return set(runs.whole), set(runs.outdated)
+    return set(runs.whole), set(runs.stale)
 
 
 def copied(run: RunDir) -> RunDir:
@@ -70,7 +70,7 @@ def test_one_that_lacks_a_file_has_a_job(run, name):
 def test_a_truncated_file_is_published_again(run, name):
     assert look(copied(run)) == WHOLE
     (run.path / name).write_text("")
-    assert look(run) == OUTDATED
+    assert look(run) == STALE
     run.publish()
     assert look(run) == WHOLE
 
@@ -98,7 +98,7 @@ def test_hard_links_are_compared_again_only_if_their_folder_has_changed(run, mon
     time.sleep(0.02)  # a folder has the time of the kernel's last tick
     (run.path / "torn").write_text("")
     (run.path / "torn").replace(run.path / name)
-    assert look(run) == OUTDATED
+    assert look(run) == STALE
 
 
 def test_hard_links_in_a_folder_that_has_just_changed_are_compared_again(run, monkeypatch):

@@ -24,7 +24,7 @@ from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm
 from qdsweep.records.progress import (
     RAISED,
-    Outdated,
+    OtherCode,
     Standing,
     read_standing,
     read_standings,
@@ -47,7 +47,7 @@ from qdsweep.text import common_decimals, duration, number, plural
 _NOTHING = Decision([], [])
 
 # In the order of the table: states that need attention come first.
-STATES = ("failed", "running", "stopped", "extended", "outdated", "waiting", "finished")
+STATES = ("failed", "running", "stopped", "extended", "replaced", "outdated", "waiting", "finished")
 
 
 class Placed(NamedTuple):
@@ -439,7 +439,7 @@ def read_states(sweep: SweepDir, plan: Plan, search: Searched | None) -> list[St
     standings = read_standings(sweep, plan)
     if search is not None:
         standings = search_standings(sweep, search, standings)
-    return [*map(Outdated(sweep.results).mark, standings)]
+    return [*map(OtherCode(sweep.results).mark, standings)]
 
 
 def search_standings(

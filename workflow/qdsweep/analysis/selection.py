@@ -21,6 +21,7 @@ from qdsweep.metrics import (
     Metric,
     curves_of,
 )
+from qdsweep.records.dependencies import OUTDATED
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-HAS_RESULTS = ("finished", "partial")
+_HAS_RESULTS = ("finished", "partial")
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class SweepTables:
     @property
     def with_results(self) -> "pd.DataFrame":
         """The rows of `summary` that have results."""
-        return self.summary[self.summary["status"].isin(HAS_RESULTS)]
+        return rows_with_results(self.summary)
 
     @property
     def panels(self) -> dict[str, list[str]]:
@@ -310,9 +311,16 @@ def arrange(
     return SweepTables(plan, summary, table, curves, scales, plain_marks(groups), series)
 
 
+def rows_with_results(summary: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns the rows of summary.csv that have results, at least some."""
+    status = summary["status"]
+    is_outdated = (status == OUTDATED) & summary["evaluations"].notna()
+    return summary[status.isin(_HAS_RESULTS) | is_outdated]
+
+
 def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str, list[str]]:
     """Returns those of `groups` with results that may share a QD-score axis: scale -> groups."""
-    done = summary[summary["status"].isin(HAS_RESULTS)]
+    done = rows_with_results(summary)
     score_scale_of = done.drop_duplicates("group").set_index("group")["scale"]
     score_scales: dict[str, list[str]] = {}
     for group in groups:

@@ -99,14 +99,15 @@ def _add(other: Results, results: Results, *, verbose: bool) -> int:
     """Adds the runs of one folder, and returns the number of refused ones."""
     from qdsweep.config.files import shown
     from qdsweep.planning.internals import forget_jobs
-    from qdsweep.records.progress import Outdated
+    from qdsweep.records.progress import OtherCode
     from qdsweep.records.sources import merge_sources
+    from qdsweep.records.status import read_status
     from qdsweep.runs.merge import BUSY, EMPTY, FINISHED, KNOWN, REFUSED, RESUMABLE, merge_run
 
     damaged = list(merge_sources(other, results))
     for source in damaged:
         print(f"{source}: refused: its files have changed since they were written")
-    outdated, files = Outdated(other), Counter[Path]()
+    code, replaced, outdated = OtherCode(other), Counter[Path](), Counter[str]()
     kinds = Counter[str]()
     runs = _runs(other, results)
     shown_at = time.monotonic()
@@ -118,11 +119,17 @@ def _add(other: Results, results: Results, *, verbose: bool) -> int:
         outcome = merge_run(theirs, ours, forget_jobs)
         kinds[outcome.kind] += 1
         if outcome.kind != REFUSED:
-            files.update(outdated.files(theirs))
+            replaced.update(code.replaced(theirs))
+            outdated.update(code.outdated(theirs, read_status(theirs.state).code))
         if verbose or outcome.note:
             note = f": {outcome.note}" if outcome.note else ""
             print(f"{theirs.name}: {outcome.kind}{note}", flush=True)
-    for file, count in files.items():
+    for name, count in outdated.items():
+        print(
+            f"qdsweep: warning: {name} differs from the file that {plural(count, 'run')} used: "
+            f"outdated here"
+        )
+    for file, count in replaced.items():
         print(
             f"qdsweep: warning: {shown(file)} differs from the code of {plural(count, 'run')}, "
             f"which {other.sources} keeps: this folder's sweeps have other runs"

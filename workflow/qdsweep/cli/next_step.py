@@ -51,6 +51,7 @@ def next_step() -> Iterator[str]:
         if left and folder.plan.exists():  # a finished sweep has nothing to name
             started = _states(folder, read_plan(folder))
         yield from _state(folder, left, total, noun, steps, started)
+        yield from start.outdated_lines
     elif last is not None:
         yield from _state_of_started(last)
     else:
@@ -88,15 +89,18 @@ def _states(sweep: SweepDir, plan: Plan) -> "list[Standing]":
 
 def _state_of_started(sweep: SweepDir) -> Iterator[str]:
     """Yields the state of a sweep whose command is not known."""
+    from qdsweep.records.progress import outdated_lines
+
     plan = read_plan(sweep)
     standings = _states(sweep, plan)
     if plan.levels:
         (left, total), noun = places_left(sweep, plan.levels), "place"
     else:
         states = [now.state for now in standings]
-        left, total, noun = len(states) - states.count("finished"), len(states), "run"
+        left, total, noun = sum(not now.is_settled for now in standings), len(states), "run"
     steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
     yield from _state(sweep, left, total, noun, steps, standings)
+    yield from outdated_lines(standings)
     is_idle = all(now.state != "running" for now in standings)
     if is_idle and left:
         yield "To resume the sweep, repeat the command that started it."
@@ -114,7 +118,7 @@ def _state(
 ) -> Iterator[str]:
     if left:
         yield f"Sweep {sweep.name}: {left:,} of {plural(total, noun)} left."
-        for state in ("running", "failed", "outdated"):
+        for state in ("running", "failed", "replaced"):
             runs = [now for now in standings if now.state == state]
             if runs:
                 labels = "; ".join(now.run.label for now in runs[:_NAMED])

@@ -51,6 +51,7 @@ examples:
   qdsweep plan my_sweep.yaml                     the same for another sweep file
   qdsweep plan published_cma_mae                 the same for a sweep that comes with qdsweep
   qdsweep plan my_sweep.yaml | grep -v nothing   only rows with work to do
+  qdsweep plan --config outdated=recompute       also the runs that this would compute again
 There is one line per row of the sweep: the swept values, the state of the run, the used budget,
 evaluations and core time left, the action and its reason. The core time is known once a similar run
 has started. A search has one line per level. A line counts the runs of `confirm`: the largest that
@@ -172,6 +173,7 @@ def print_status(arguments: argparse.Namespace) -> int:
     )
     from qdsweep.cli.next_step import CONFIG, has_new_config
     from qdsweep.records.plan import read_plan
+    from qdsweep.records.progress import outdated_lines
     from qdsweep.records.status import REMEDY
 
     sweep = chosen_sweep(arguments)
@@ -201,6 +203,8 @@ def print_status(arguments: argparse.Namespace) -> int:
             console.print(line, markup=False)
         console.print(search_line(search, standings), markup=False)
     console.print(summary_line(standings), markup=False)
+    for line in outdated_lines(standings):
+        console.print(paragraph(line), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)
     if arguments.results is RESULTS_OPTION["default"] and has_new_config(sweep):
@@ -251,6 +255,13 @@ def add_plan_commands(add: Add) -> None:
         metavar="FILE",
         help="a sweep file or a preset (default: config/config.yaml)",
     )
+    plan.add_argument(
+        "--config",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="keys of the sweep file, as `snakemake --config` takes them",
+    )
     plan.add_argument("--results", **RESULTS_OPTION)
     plan.set_defaults(command=_plan)
 
@@ -262,10 +273,15 @@ def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.planning.request import Given
     from qdsweep.planning.start import Start
 
+    given = {}
+    for entry in arguments.config:
+        key, equals, given[key] = entry.partition("=")
+        if not equals:
+            raise BadInput(f"--config {entry}: write KEY=VALUE, such as outdated=recompute")
     file = arguments.file or find_config("config.yaml")
     if not Path(file).exists():
         file = find_preset("sweeps", file)
-    start = Start(Results(arguments.results), Given({}, files=[file]))
+    start = Start(Results(arguments.results), Given(given, arguments.config, files=[file]))
     start.check_fingerprints()
     outlook = [line.removeprefix("qdsweep: ") for line in start.lines()]
     if start.search is not None:

@@ -278,9 +278,14 @@ class Gymnasium(PolicyDomain):
         return wrappers | super().own_parts
 
     @property
+    def modules(self) -> tuple[str, ...]:
+        """The module of `module:Name-vN`."""
+        return (self.env.partition(":")[0],) if ":" in self.env else ()
+
+    @property
     def packages(self) -> tuple[str, ...]:
         """The module of `module:Name-vN`, or MuJoCo."""
-        if ":" in self.env:
+        if self.modules:
             return (self.env,)
         return ("mujoco",) if _MUJOCO.fullmatch(self.env) else ()
 

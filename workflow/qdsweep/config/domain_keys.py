@@ -241,6 +241,11 @@ class DomainConfig(Model):
         return False
 
     @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that it imports by name and that no id covers."""
+        return ()
+
+    @property
     def libraries(self) -> tuple[str, ...]:
         """The distributions that its results depend on, in addition to those of every run."""
         return self.own_libraries

@@ -228,6 +228,11 @@ class Experiment(Model):
         return list(dict.fromkeys([*self.plugins, *metrics]))
 
     @property
+    def has_own_modules(self) -> bool:
+        """Whether its results may depend on the user's modules that its id does not cover."""
+        return bool(self.plugins or self.domain.modules)
+
+    @property
     def has_history(self) -> bool:
         """Whether its runs write history.npz, which needs cells that never move."""
         return self.algorithm.reported_archive.has_fixed_cells

@@ -5,10 +5,12 @@ pyribs must not be imported.
 """
 
 import ast
+import functools
 import importlib
 import importlib.util
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -22,6 +24,9 @@ from qdsweep.text import listed, nearest
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 # The folder for the source of a class that was found in an installed package.
 INSTALLED = "installed"
+# Parts of the paths of installed packages, and the folders of Python's own modules.
+_PACKAGES = {"site-packages", "dist-packages"}
+_OF_PYTHON = ("stdlib", "platstdlib")
 
 
 def plugin_folders() -> list[Path]:
@@ -164,6 +169,20 @@ def find_source(target: str) -> Path:
         BadInput: There is no such module, or it has no file.
     """
     module_name = target.split(":")[0]
+    folders = _on_path()
+    spec = _find_spec(module_name)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        plugins = sorted({path.stem for folder in folders for path in folder.glob("*.py")})
+        raise BadInput(
+            f"{target}: there is no module {module_name}; {nearest(module_name, plugins)}"
+            f"looked in {', '.join(map(str, folders)) or 'config/plugins (missing)'} and in the "
+            f"installed packages (plugins: {', '.join(plugins) or 'none'})"
+        )
+    return Path(spec.origin)
+
+
+def _on_path() -> list[Path]:
+    """Puts the folders of plug-ins on Python's path, and returns them."""
     folders = plugin_folders()
     # A plugin comes before an installed module of the same name, here and in every worker, as
     # each of them calls this.
@@ -174,15 +193,7 @@ def find_source(target: str) -> Path:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     importlib.invalidate_caches()  # the file may have been written since the folder was last read
-    spec = _find_spec(module_name)
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        plugins = sorted({path.stem for folder in folders for path in folder.glob("*.py")})
-        raise BadInput(
-            f"{target}: there is no module {module_name}; {nearest(module_name, plugins)}"
-            f"looked in {', '.join(map(str, folders)) or 'config/plugins (missing)'} and in the "
-            f"installed packages (plugins: {', '.join(plugins) or 'none'})"
-        )
-    return Path(spec.origin)
+    return folders
 
 
 def _find_spec(module_name: str) -> ModuleSpec | None:
@@ -281,29 +292,166 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
     """
     contents: dict[str, bytes] = {}
     targets = list(targets)
-    open_modules = [target.split(":")[0] for target in targets]
-    seen = set(open_modules)
     for target in targets:
         module = target.split(":")[0]
         if _plugin(module) is None:
             source = find_source(target)
             contents[f"{INSTALLED}/{_source_path(module, source)}"] = source.read_bytes()
-    while open_modules:
-        module = open_modules.pop()
-        path = _plugin(module)
+    for module, (path, text) in _reached(targets, _plugin).items():
+        contents[_source_path(module, path)] = text
+    return contents
+
+
+def imported_files(targets: Iterable[str], modules: Iterable[str] = ()) -> dict[str, Path]:
+    """Returns the user's modules that some `module:Class` import, directly or not.
+
+    They are those of any folder on the path, but not of Python, of installed packages or of
+    qdsweep. Nothing is imported, so what is imported by a computed name is missing.
+
+    Args:
+        targets: The `module:Class`.
+        modules: Modules that are imported next to them.
+
+    Returns:
+        Module -> its file; without the files of the targets, which a run's id covers.
+
+    Raises:
+        BadInput: There is no module of a target, or one of the files is not Python.
+    """
+    targets = list(targets)
+    own = {find_source(target) for target in targets}
+    found = own_modules([*targets, *modules])
+    return {module: path for module, path in found.items() if path not in own}
+
+
+def own_modules(targets: Iterable[str]) -> dict[str, Path]:
+    """Returns the user's modules of some `module:NAME`, and those that they import.
+
+    Args:
+        targets: The `module:NAME`, or modules.
+
+    Returns:
+        Module -> its file; see `imported_files`.
+
+    Raises:
+        BadInput: One of the files is not Python.
+    """
+    _on_path()
+    return {module: path for module, (path, _) in _reached(targets, _own_module).items()}
+
+
+def _reached(
+    targets: Iterable[str], find: Callable[[str], Path | None]
+) -> dict[str, tuple[Path, bytes]]:
+    """Returns the modules of some `module:Class`, and what they import of what `find` finds.
+
+    Returns:
+        Module -> its file, and the content.
+    """
+    found: dict[str, tuple[Path, bytes]] = {}
+    modules = [part for target in targets for part in _with_parents(target.split(":")[0])]
+    seen = set(modules)
+    while modules:
+        module = modules.pop()
+        path = find(module)
         if path is None:
             continue
-        contents[_source_path(module, path)] = text = path.read_bytes()
+        found[module] = path, path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         try:
-            names = list(imported_modules(text, package))
+            names = _imported(found[module][1], package)
         except (SyntaxError, ValueError) as error:
             raise BadInput(f"{path} is not valid Python: {error}") from None
-        for name in names:
-            if name not in seen:
-                seen.add(name)
-                open_modules.append(name)
-    return contents
+        modules += [name for name in names if name not in seen]
+        seen.update(names)
+    return found
+
+
+def declared_files(target: str) -> tuple[str, ...]:
+    """Returns the files that a class names in `depends`, without importing it.
+
+    Args:
+        target: `module:Class`. The class may inherit `depends` from another one of the user's.
+
+    Returns:
+        Paths relative to the working directory; none where nothing is declared.
+
+    Raises:
+        BadInput: There is no such module, or the value is not a tuple of texts in the source.
+    """
+    module, _, name = target.partition(":")
+    found = _declaration(find_source(target), module, name, set())
+    if found is None:
+        return ()
+    source, value = found
+    try:
+        paths = ast.literal_eval(value)
+    except ValueError:
+        paths = None
+    if not isinstance(paths, tuple | list) or not all(isinstance(path, str) for path in paths):
+        raise BadInput(
+            f"{target}: {source}, line {value.lineno}: depends = {ast.unparse(value)}: write the "
+            'paths as they are, such as depends = ("data/terrain.npy",): they are read without '
+            "importing the module"
+        )
+    for path in paths:
+        if not path or Path(path).is_absolute():
+            raise BadInput(
+                f"{target}: {source}: depends names {path!r}: write a path relative to the folder "
+                "in which you start the sweep"
+            )
+    return tuple(paths)
+
+
+def _declaration(
+    path: Path, module: str, name: str, seen: set[tuple[str, str]]
+) -> tuple[Path, ast.expr] | None:
+    """Returns the file and the value of a class's `depends`, its own or an inherited one."""
+    if (module, name) in seen:
+        return None
+    seen.add((module, name))
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError) as error:
+        raise BadInput(f"{module}:{name}: {path} is not valid Python: {error}") from None
+    bases = [name]
+    for node in body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for line in node.body:
+                targets = line.targets if isinstance(line, ast.Assign) else []
+                targets = [line.target] if isinstance(line, ast.AnnAssign) else targets
+                value = getattr(line, "value", None)
+                if value and any(isinstance(t, ast.Name) and t.id == "depends" for t in targets):
+                    return path, value
+            bases = [ast.unparse(base) for base in node.bases]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for base in bases:
+        for other, inner in _meant(base, module, package, body):
+            file = path if other == module else _own_module(other)
+            found = file and _declaration(file, other, inner, seen)
+            if found:
+                return found
+    return None
+
+
+def _meant(
+    name: str, module: str, package: str, body: Iterable[ast.stmt]
+) -> Iterator[tuple[str, str]]:
+    """Yields the module and the name that `Class` or `module.Class` may mean in a source."""
+    yield module, name
+    first, _, last = name.rpartition(".")
+    for node in body:
+        if isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    yield base, alias.name
+                if first and (alias.asname or alias.name) == first:
+                    yield f"{base}.{alias.name}", last
+        elif isinstance(node, ast.Import) and first:
+            for alias in node.names:
+                if (alias.asname or alias.name) == first:
+                    yield alias.name, last
 
 
 def source_paths(target: str) -> list[str]:
@@ -328,18 +476,57 @@ def _source_path(module: str, path: Path) -> str:
     return f"{base}/__init__.py" if path.name == "__init__.py" else f"{base}.py"
 
 
-def imported_modules(source: bytes, package: str) -> Iterator[str]:
-    """Yields the modules that a source may import, and the packages that they are in."""
+def _own_module(module: str) -> Path | None:
+    """Returns the file of a module of the user's own folders."""
+    top = module.partition(".")[0]
+    if top == "qdsweep" or top in sys.builtin_module_names:
+        return None
+    try:
+        spec = _find_spec(module)
+    except (ImportError, ValueError):  # a module that is loaded already and has no file
+        return None
+    if spec is None or not (spec.origin or "").endswith(".py"):
+        return None
+    path = Path(spec.origin or "")
+    return path if _is_own(path) else None
+
+
+def _is_own(path: Path) -> bool:
+    """Returns whether a file is neither Python's nor of an installed package."""
+    if any(path.is_relative_to(folder) for folder in plugin_folders()):
+        return True
+    if _PACKAGES & {*path.parts}:
+        return False
+    return not any(path.is_relative_to(sysconfig.get_path(name)) for name in _OF_PYTHON)
+
+
+@functools.lru_cache(maxsize=1024)  # each start asks for the same files several times
+def _imported(source: bytes, package: str) -> tuple[str, ...]:
+    """Returns the modules that a source may import, and the packages that they are in.
+
+    Raises:
+        SyntaxError, ValueError: It is not Python.
+    """
+    modules: dict[str, None] = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names = [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".") if node.level else []
-            parts = parts[: len(parts) + 1 - node.level] if node.level else parts
-            base = ".".join(filter(None, [*parts, node.module]))
+            base = _base(node, package)
             names = [base, *(f"{base}.{name.name}".lstrip(".") for name in node.names)]
         else:
             continue
-        for name in names:
-            words = name.split(".")
-            yield from (".".join(words[: end + 1]) for end in range(len(words)))
+        modules |= dict.fromkeys(part for name in names if name for part in _with_parents(name))
+    return tuple(modules)
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    """Returns the module that `from MODULE import` names; empty for `from . import` in none."""
+    parts = package.split(".")[: 1 - node.level or None] if node.level else []
+    return ".".join(filter(None, [*parts, node.module]))
+
+
+def _with_parents(module: str) -> list[str]:
+    """Returns a module, after the packages that it is in."""
+    words = module.split(".")
+    return [".".join(words[: end + 1]) for end in range(len(words))]

@@ -13,6 +13,8 @@ from qdsweep.errors import BadInput
 from qdsweep.metrics import RANK
 
 MOST_SEEDS = 1000
+# The values of `outdated`.
+RECOMPUTE, ACCEPT = "recompute", "accept"
 # The shard of the runs that other starts have left.
 REST = "rest"
 
@@ -264,6 +266,14 @@ class SweepFile(Model):
         description=(
             "make tables, figures and report of the existing runs, finished or not, and start no "
             "run"
+        ),
+    )
+    outdated: Literal["recompute", "accept"] | None = Field(
+        default=None,
+        description=(
+            "what becomes of outdated runs. recompute: they move to results/outdated/ and are "
+            "computed again; accept: their results count as those of the current code; null: they "
+            "stay, and no test has them"
         ),
     )
     shard: Annotated[str, AfterValidator(_is_shard)] | None = Field(

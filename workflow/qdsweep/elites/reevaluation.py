@@ -32,6 +32,7 @@ from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.host.clock import AWAKE
 from qdsweep.host.wall_time import WallTime
+from qdsweep.records.dependencies import changed_text, differing, recorded
 from qdsweep.records.paths import RunDir
 from qdsweep.runs.load import Run
 from qdsweep.versions import installed_versions
@@ -166,7 +167,7 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
     """Reads experiment, summary.json and archive.npz of a finished run.
 
     Raises:
-        BadInput: It is not finished, or its domain has changed since.
+        BadInput: It is not finished, or its domain or what that uses has changed since.
     """
     run = RunDir(run_dir)
     for path in (run.config, run.summary, run.archive):
@@ -175,6 +176,12 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
                 f"{run_dir} is not a finished run ({path.name} is missing). Finish it first, with "
                 "snakemake or `qdsweep run`"
             )
+    if files := differing(recorded(run.state)):
+        raise BadInput(
+            f"{run_dir}: {changed_text(files)} since the run used it, so its elites would be "
+            "evaluated with other code. Restore it, or start the sweep with --config "
+            "outdated=recompute or outdated=accept"
+        )
     results = Run(run_dir)
     return results.experiment, results.summary, results.arrays
 

@@ -22,6 +22,12 @@ from qdsweep.host.owner import describe, this_process
 from qdsweep.host.slurm import job_details
 from qdsweep.host.wall_time import WallTime
 from qdsweep.records.aside import abandoned_in, put_back
+from qdsweep.records.dependencies import (
+    changed_text,
+    differing,
+    recorded,
+    refuse_other_code,
+)
 from qdsweep.records.metrics_file import read_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import fingerprint_of, read_status, require_fingerprint
@@ -133,7 +139,10 @@ def _locked(attempt: Attempt, stop: Stop) -> int:
         done = _done(attempt)
         if done is not None:
             log.info("the run is already finished%s: nothing to compute", done)
+            if files_now := differing(recorded(files)):
+                log.warning("%s since this run was computed", changed_text(files_now))
             return 0
+        refuse_other_code(run)
         from qdsweep.experiment.endings import refuse_repetition, write_ending
 
         refuse_repetition(files, identity.fingerprint, options.attempt)

@@ -48,6 +48,12 @@ from qdsweep.host.machine import Load, processor, require_baseline
 from qdsweep.host.owner import this_process
 from qdsweep.host.process import image
 from qdsweep.host.threads import use_threads
+from qdsweep.records.dependencies import (
+    accepted,
+    refuse_earlier_imports,
+    refuse_hidden_files,
+    sources_of_experiment,
+)
 from qdsweep.records.metrics_file import Metrics
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.results import UNKNOWN, Stochastic, Summary, stochastic_of, write_config
@@ -77,6 +83,8 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
         QdsweepError: The run cannot continue.
     """
     experiment, run = attempt.experiment, attempt.run
+    sources = sources_of_experiment(experiment)  # before they are imported
+    refuse_earlier_imports(experiment.plugins)
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
     if experiment.algorithm.needs_gpu:
@@ -88,6 +96,7 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
         log.info(domain.remark)
     require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
+    refuse_hidden_files(experiment.plugins)
     require_baseline()
     # Threads would share the GPU, which computes one share after the other anyway.
     use_threads(1 if experiment.algorithm.needs_gpu else attempt.cluster.learner_workers)
@@ -116,6 +125,7 @@ def compute(attempt: Attempt, stop: Stop, helpers: "Helpers | None" = None) -> N
         attempt=attempt,
         domain=domain,
         versions=versions,
+        sources=sources,
         state=state,
         own=own,
         engine=engine,
@@ -183,6 +193,7 @@ class Recorder:
     attempt: Attempt
     domain: Domain
     versions: dict[str, str]
+    sources: dict[str, str]
     state: InitVar[State]
     own: OwnMetrics
     engine: Engine
@@ -203,6 +214,8 @@ class Recorder:
             best_ever=not self.experiment.keeps_best,
         )
         before = read_status(self.files)
+        earlier = accepted(self.files)
+        self.accepted: StatusFile = {"accepted": earlier} if earlier else {}
         if before.is_damaged:
             log.warning("%s is damaged: earlier attempts are not known", self.files.status)
         self.attempts = before.attempts
@@ -318,7 +331,10 @@ class Recorder:
             "workers": self.engine.workers,
             "updated": now(),
             "attempts": self.attempts,
+            **self.accepted,
         }
+        if self.experiment.has_own_modules:
+            others["sources"] = self.sources
         named = {"own_metrics": self.own.columns} if self.own.columns else {}
         # The first ones again, because a user's algorithm may return metrics of any name.
         write_status(self.files, {**first, **reached, **named, **others, **first})
@@ -369,8 +385,10 @@ class Recorder:
             "attempts": self.attempts,
             "stochastic": self.stochastic,
         }
-        if self.own.sources:
-            about["sources"] = self.own.sources
+        if self.own.sources or self.experiment.has_own_modules:
+            about["sources"] = self.own.sources | self.sources
+        if "accepted" in self.accepted:
+            about["accepted"] = self.accepted["accepted"]
         own = {name: self.row.get(name) for name in self.own.columns}
         self.history.finish()  # first, because with summary.json the run counts as finished
         summary = write_results(

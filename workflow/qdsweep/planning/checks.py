@@ -16,6 +16,7 @@ from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import METRICS, REEVALUATED, Metric
 from qdsweep.planning.outlook import unfinished
+from qdsweep.records.dependencies import sources_of_plugins
 from qdsweep.records.metrics_file import refuse_taken
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.status import read_status
@@ -128,6 +129,8 @@ def require_own_code(experiment: Experiment) -> None:
     for key, target in parts.items():
         try:
             require_source(target)
+            if key in experiment.own_parts:
+                sources_of_plugins([target])
         except BadInput as error:
             raise BadInput(f"{key} = {error}") from None
 

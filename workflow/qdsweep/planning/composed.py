@@ -39,7 +39,7 @@ _TAKEN = {
     *("LICENSE", "CITATION.cff", ".zenodo.json"),
 }
 # Keys of one start, which decide neither runs nor tables.
-_OF_A_START = {"partial", "shard"}
+_OF_A_START = {"partial", "shard", "outdated"}
 # The folders of an absolute path, or of one in a home.
 _FOLDERS = re.compile(r"(?<![\w.-])[/~][^\s'\"=,:]*/")
 
@@ -74,7 +74,7 @@ class NamedFiles:
     Attributes:
         files: Place -> file.
         moved: The places of files that have another one than in this study.
-        outside: Names that lead out of the study, and that cannot be changed where they stand.
+        outside: Names that lead out of the study, and that cannot be changed there.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class NamedFiles:
         Args:
             kind: The folder.
             name: Its name or path.
-            is_fixed: Whether the name stands where it cannot be changed.
+            is_fixed: Whether the name is in a place where it cannot be changed.
         """
         try:
             path = find_preset(kind, name)

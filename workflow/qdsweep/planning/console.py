@@ -103,7 +103,7 @@ class ProgressLines:
         self._lock = threading.Lock()
         self._last, self._pause = 0.0, _OFTEN
         self._begun = (time.monotonic(), sum(now.evaluations for now in known))
-        self._done = all(now.state == "finished" for now in known)
+        self._done = all(now.is_settled for now in known)
 
     @ornament("lines on the progress of the runs", lambda why, self, **about: "")
     def line(self, *, after: float, failed: int) -> str:
@@ -122,7 +122,7 @@ class ProgressLines:
             self._last = time.monotonic()
             # Reading 100,000 runs takes seconds. It may take a twentieth of the time.
             self._pause = max(_OFTEN, 20 * (self._last - begin))
-            self._done = all(run.state == "finished" for run in standings)
+            self._done = all(run.is_settled for run in standings)
             return _stamped(self._summary(standings, begin, failed))
 
     def _summary(self, standings: Collection[Standing], now: float, failed: int) -> str:

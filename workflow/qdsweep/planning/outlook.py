@@ -189,14 +189,21 @@ def outlook(
 def _line(
     name: str, sweep: Sweep, standings: Collection[Standing], left: Mapping[str, float | None]
 ) -> str:
-    open_runs = [now for now in standings if now.state != "finished"]
-    finished = len(standings) - len(open_runs)
+    open_runs = [now for now in standings if not now.is_settled]
+    outdated = sum(now.state == "outdated" for now in standings)
+    finished = len(standings) - len(open_runs) - outdated
     line = f"qdsweep: {name}: {plural(len(standings), 'run')}, {finished} finished"
     if sweep.duplicates:
         line += f" ({plural(sweep.duplicates, 'duplicate row')} of the sweep run once)"
+    line += f", {outdated:,} outdated" * bool(outdated)
     if not open_runs:
         return line + ", nothing left"
-    evaluations = _evaluations([(sweep.runs[now.run.id], now.evaluations) for now in open_runs])
+    evaluations = _evaluations(
+        [
+            (sweep.runs[now.run.id], 0 if now.state == "replaced" else now.evaluations)
+            for now in open_runs
+        ]
+    )
     steps = sum(max(0, now.run.budget - now.done) for now in open_runs if now.run.unit == "steps")
     amounts = [evaluations] if evaluations else []
     amounts += [f"{steps:,} environment steps"] if steps else []
@@ -405,17 +412,23 @@ def forecast(
         seconds, action = left[run], _action(now, changes)
         if earlier != number:
             evaluations, seconds, action = 0, 0.0, f"nothing: has the run of row {earlier}"
-        elif now.state == "finished":
+        elif now.is_settled:
             evaluations = 0
+        elif now.state == "replaced":
+            evaluations = planned
         used = now.run.unit, now.done, now.run.budget
         least = runs[run].may_evaluate_more
-        state = "outdated" if now.state == "waiting" and run in changes else now.state
+        state = "replaced" if now.state == "waiting" and run in changes else now.state
         yield Forecast(label, state, *used, evaluations, least, seconds, action)
 
 
 def _action(now: Standing, changes: Mapping[str, CodeChange]) -> str:
     if now.state == "finished":
         return "nothing: has reached its budget"
+    if now.state == "outdated":
+        return f"nothing: {now.note}"
+    if now.state == "replaced":
+        return f"computed again: {now.note}"
     if now.state == "running":
         return f"nothing: is being computed by {now.note}"
     if now.state == "waiting":

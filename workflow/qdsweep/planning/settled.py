@@ -16,7 +16,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.status import Status, read_status
 
 _RUN = RunDir(Path())
-_OUTDATED = -1.0
+_STALE = -1.0
 """In place of the time of a run's summary: a published file has another size."""
 _TICK = 2_000_000_000
 """Two changes of a folder within this time may have the same time [ns]."""
@@ -28,11 +28,11 @@ class Settled(NamedTuple):
 
     Attributes:
         whole: The runs whose published files are those in `state/` -> time of their summary [s].
-        outdated: The runs with a published file of another size, which is published again.
+        stale: The runs with a published file of another size, which is published again.
     """
 
     whole: Mapping[str, float] = MappingProxyType({})
-    outdated: frozenset[str] = frozenset()
+    stale: frozenset[str] = frozenset()
 
 
 def settled(
@@ -71,9 +71,9 @@ def settled(
         index.update(reached, lambda run: _changes(f"{folder}/{run}"), lambda new: map(read, new))
         | seen
     )
-    outdated = frozenset(run for run, when in times.items() if when == _OUTDATED)
+    stale = frozenset(run for run, when in times.items() if when == _STALE)
     whole = {run: when for run, when in times.items() if when is not None and when >= 0}
-    return Settled(whole, outdated)
+    return Settled(whole, stale)
 
 
 def _changes(run: str) -> list[int] | None:
@@ -92,7 +92,7 @@ def _published(run: str) -> tuple[float | None, bool]:
     A hard link has the inode of its file, which a listing contains: no file is opened.
 
     Returns:
-        The time, `_OUTDATED` if a file has another size, None where that is unknown. Whether all
+        The time, `_STALE` if a file has another size, None where that is unknown. Whether all
         are hard links, so that it holds until a name in the folders changes.
     """
     try:
@@ -107,12 +107,12 @@ def _published(run: str) -> tuple[float | None, bool]:
         config = here[_RUN.config.name]
         is_linked = config.inode() == state[config.name].inode()
         if not is_linked and not config.stat().st_size:
-            return _OUTDATED, False
+            return _STALE, False
         when = here[_RUN.summary.name].stat().st_mtime
     except (OSError, KeyError, ValueError):  # a file is missing
         return None, False
     if any(file.st_size != other.st_size for file, other in copies):
-        return _OUTDATED, False
+        return _STALE, False
     if any(file.st_mtime < other.st_mtime for file, other in copies):
         return None, False
     return when, is_linked and not copies

@@ -1,13 +1,17 @@
 """The start of a sweep: what its runs contain, what is left, and what it prints about both."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import naming_file
-from qdsweep.config.sweep import REST, shard_parts
-from qdsweep.files import signature
+from qdsweep.config.sweep import ACCEPT, RECOMPUTE, REST, shard_parts
+from qdsweep.errors import BadInput
+from qdsweep.files import read_json_if_whole, signature
 from qdsweep.host.lock import is_alive
 from qdsweep.planning.checks import check_effects, check_fit, check_sweep, require_folders
 from qdsweep.planning.composed import composed_study
@@ -26,10 +30,24 @@ from qdsweep.planning.request import Given, clusters_of, key_sources, read_sweep
 from qdsweep.planning.rows import NO_RUNS, confirming, plan_data, planned_budget, sweep_of
 from qdsweep.planning.settled import Settled, launch_budget, settled
 from qdsweep.planning.slurm_jobs import REQUESTED, memory_mb, slurm_request
+from qdsweep.records.dependencies import (
+    OUTDATED,
+    name_code,
+    record_code,
+    set_aside,
+    sources_of_experiment,
+)
 from qdsweep.records.paths import Results, RunDir, SweepDir
-from qdsweep.records.plan import Plan, read_plan, write_plan
-from qdsweep.records.progress import Standing, read_finished, read_standings
-from qdsweep.records.search_files import Level, places_left, read_search_rows
+from qdsweep.records.plan import Plan, PlannedRun, read_plan, write_plan
+from qdsweep.records.progress import (
+    OtherCode,
+    Standing,
+    outdated_lines,
+    read_finished,
+    read_standing,
+    read_standings,
+)
+from qdsweep.records.search_files import Level, chosen_runs, places_left, read_search_rows
 from qdsweep.records.status import (
     Status,
     fingerprint_of,
@@ -44,6 +62,19 @@ from qdsweep.search.search_plan import SearchPlan, search_plan
 from qdsweep.text import listed, plural
 
 
+def _records() -> Callable[[Experiment], dict[str, str]]:
+    """Returns a quick `sources_of_experiment` for many experiments with the same plug-ins."""
+    known: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def record_of(experiment: Experiment) -> dict[str, str]:
+        key = *experiment.plugins, *experiment.domain.modules
+        if key not in known:
+            known[key] = sources_of_experiment(experiment)
+        return known[key]
+
+    return record_of
+
+
 class Found:
     """What the folders of a start's runs contain, each value at its first use.
 
@@ -54,18 +85,79 @@ class Found:
         runs: Run id -> experiment.
         is_indexed: Whether the index of finished runs is read.
         is_rest: Whether the runs are those that no other start computes.
+        decision: The key `outdated` of the sweep file.
+        further: Runs that decisions of a search have made, next to these.
     """
 
     def __init__(
-        self, folder: SweepDir, runs: Mapping[str, Experiment], *, is_indexed: bool, is_rest: bool
+        self,
+        folder: SweepDir,
+        runs: Mapping[str, Experiment],
+        *,
+        is_indexed: bool,
+        is_rest: bool,
+        decision: str | None,
+        further: Collection[str] = (),
     ) -> None:
         self._folder, self._results, self._runs = folder, folder.results, runs
         self._is_indexed, self._is_rest = is_indexed, is_rest
+        self._decision, self._further = decision, further
+
+    @cached_property
+    def _finished(self) -> dict[str, Status]:
+        return read_finished(self._folder, list(self._runs)) if self._is_indexed else {}
 
     @cached_property
     def finished(self) -> dict[str, Status]:
-        """The finished runs of a large sweep."""
-        return read_finished(self._folder, list(self._runs)) if self._is_indexed else {}
+        """The finished runs of a large sweep, without those that are computed again."""
+        again = self.again
+        if not again:
+            return self._finished
+        return {run: status for run, status in self._finished.items() if run not in again}
+
+    @cached_property
+    def changed(self) -> dict[str, tuple[str, ...]]:
+        """The runs that used other files than there are now -> these files."""
+        code, changed = OtherCode(self._results), dict[str, tuple[str, ...]]()
+        own = [*self._with_plugins]
+        for run in (*own, *self._further) if own else ():
+            state = self._results.run(run).state
+            status = self._finished.get(run) or read_status(state)
+            files = code.outdated(self._results.run(run), status.code)
+            if files and not is_alive(state.lock):
+                changed[run] = files
+        return changed
+
+    @property
+    def _with_plugins(self) -> Iterator[str]:
+        return (run for run, experiment in self._runs.items() if experiment.has_own_modules)
+
+    @property
+    def outdated(self) -> dict[str, tuple[str, ...]]:
+        """Those of them that stay as they are: no start computes them, and no test has them."""
+        return {} if self._decision else self.changed
+
+    @property
+    def again(self) -> frozenset[str]:
+        """Those of them that this start sets aside and computes again."""
+        return frozenset(self.changed if self._decision == RECOMPUTE else ())
+
+    @cached_property
+    def resting(self) -> frozenset[str]:
+        """The outdated runs that are not finished: tables do not wait for them."""
+        runs = self._results.run
+        return frozenset(run for run in self.outdated if not runs(run).summary.exists())
+
+    @cached_property
+    def unrecorded(self) -> dict[str, dict[str, str]]:
+        """The finished runs of earlier releases, which recorded nothing -> what they use now."""
+        record_of, found = _records(), {}
+        for run in self._with_plugins:
+            status = self._finished.get(run) or read_status(self._results.run(run).state)
+            is_named = bool(status.code) or status.status != "finished"
+            if not is_named and (record := record_of(self._runs[run])):
+                found[run] = record
+        return found
 
     @cached_property
     def settled(self) -> Settled:
@@ -95,16 +187,19 @@ class Found:
         Snakemake compares a budget with that of its own last job. It does not know of a run that
         was computed by hand, or that has gone further than was published.
         """
-        return self.settled.outdated | {
+        short = {
             run
             for run, experiment in self.unsettled.items()
-            if is_too_short(self._results.run(run), experiment.budget)
+            if run not in self.outdated and is_too_short(self._results.run(run), experiment.budget)
         }
+        return self.settled.stale | short | self.again
 
     @cached_property
     def unfinished(self) -> list[Experiment]:
-        """The runs that have not reached their budget."""
-        return unfinished(self.unsettled, self._results)
+        """The runs that have not reached their budget, without outdated ones."""
+        left = {run: of for run, of in self.unsettled.items() if run not in self.outdated}
+        again = [left.pop(run) for run in self.again if run in left]
+        return [*unfinished(left, self._results), *again]
 
     def damaged(self) -> Iterator[str]:
         """Yields one line per run whose status.json cannot be read."""
@@ -168,6 +263,12 @@ class Start:
             check_fit(self.clusters[cluster], cluster, self.sweep.settings)
         self.plan = plan_data(self.settings, self.sweep, self.search)
         self.whole = self.sweep
+        self._cut()
+        if self.found.outdated:
+            self.plan[OUTDATED] = {run: list(of) for run, of in self.found.outdated.items()}
+
+    def _cut(self) -> None:
+        """Takes only the runs of the shard, where there is one."""
         if self.settings.shard:
             self.confirming = NO_RUNS
             if self.settings.shard != REST:
@@ -184,8 +285,22 @@ class Start:
     def found(self) -> Found:
         """What the folders of these runs contain; none of it is read before it is used."""
         is_indexed = self._is_main and self.search is None
-        is_rest = self.settings.shard == REST
-        return Found(self.folder, self.runs, is_indexed=is_indexed, is_rest=is_rest)
+        further: Collection[str] = ()
+        if self.search is not None:
+            with suppress(BadInput):  # a damaged decision is rebuilt
+                further = chosen_runs(self.folder, self.search.levels) - self.runs.keys()
+        found = Found(
+            self.folder,
+            self.runs,
+            is_indexed=is_indexed,
+            is_rest=self.settings.shard == REST,
+            decision=self.settings.outdated,
+            further=further,
+        )
+        if not self._is_main:  # the main Snakemake has written what it found; a job needs nothing
+            plan = {} if self._is_job else read_json_if_whole(self.folder.plan)
+            found.changed = {run: tuple(of) for run, of in plan.get(OUTDATED, {}).items()}
+        return found
 
     @cached_property
     def levels(self) -> dict[str, Level]:
@@ -211,14 +326,16 @@ class Start:
             return {}
         from qdsweep.search.rebuilt import spoiled
 
-        return spoiled(self.settings.name, self.search, self.results, self.plan.get("sources", {}))
+        code = self.plan.get("sources", {})
+        return spoiled(self.settings.name, self.search, self.results, code, self.found.again)
 
     @property
     def forced(self) -> set[str]:
         """The files of runs and of a search that are to be written again."""
-        return {
-            str(self.results.run(run).summary) for run in self.found.too_short
-        } | self.spoiled.keys()
+        runs = {str(self.results.run(run).summary) for run in self.found.too_short}
+        # Also where nothing else has changed: a start without a job does nothing.
+        tables = {str(self.folder.summary)} if self.settings.outdated and self.found.changed else ()
+        return runs | self.spoiled.keys() | {*tables}
 
     @property
     def left(self) -> tuple[int, int, str]:
@@ -284,11 +401,32 @@ class Start:
 
         A finished run of an earlier release without a fingerprint gets that of its experiment.
         """
+        self._settle()
         write_plan(self.plan, self.runs, self.results)
         write_study(composed_study(self._file, self._given, self.whole.imported), self.folder)
+        for run, record in self.found.unrecorded.items():
+            name_code(self.results.run(run).state, record)
         for run, known in self._fingerprints.items():
             if not known:
                 name_fingerprint(self.results.run(run).state, self._planned(run))
+
+    def _settle(self) -> None:
+        """Sets outdated runs aside or takes them over, as the key `outdated` demands.
+
+        Raises:
+            BadInput: There is no such key, and a search would continue with other code.
+        """
+        found, record_of = self.found, _records()
+        if self.search is not None and found.outdated and self.left[0]:
+            raise BadInput(
+                f"a search does not continue with two codes. {' '.join(self.outdated_lines)}"
+            )
+        for run in found.again:
+            set_aside(self.results.run(run), self.results)
+        for run in found.changed if self.settings.outdated == ACCEPT else ():
+            folder = self.results.run(run)
+            experiment = self.runs.get(run) or compose(str(folder.state.config))
+            record_code(folder, record_of(experiment))
 
     def memory_mb(self, cluster: str, wildcards: Mapping[str, str]) -> int:
         """Returns the memory of a job's run on each node [MB].
@@ -325,6 +463,11 @@ class Start:
                 self.sweep.runs.get(run)
                 or confirming(self.settings, self.sweep, self.results).runs[run]
             ).budget
+            if run in self.found.again:
+                ((unit, amount),) = budget.items()
+                return f"{unit}={amount}"
+            if run in self.found.outdated:  # a larger budget does not extend it
+                budget = read_status(self.results.run(run).state).budget or budget
         return launch_budget(budget, self.results.run(run))
 
     def forecast(self) -> Iterator[Forecast]:
@@ -345,11 +488,25 @@ class Start:
                 f"{plural(len(self.whole.runs), 'run')}, without tables{others}"
             )
         yield from self.found.damaged()
+        for line in self.outdated_lines:
+            yield f"qdsweep: warning: {line}"
+        if self.settings.outdated and self.found.changed:
+            count = plural(len(self.found.changed), "run")
+            again = self.settings.outdated == RECOMPUTE
+            what = f"moved to {self.results.outdated}/, computed again" if again else "taken over"
+            yield f"qdsweep: outdated={self.settings.outdated}: {count} {what}"
+        if unrecorded := self.found.unrecorded:
+            files = sorted({file for record in unrecorded.values() for file in record})
+            yield (
+                f"qdsweep: {plural(len(unrecorded), 'run')} of an earlier release did not record "
+                f"{listed(files, most=3)}. They count as computed with them as they are now; the "
+                "next start that has jobs records it"
+            )
         yield from renamed(settings.experiment, self.sweep, standings, self.results)
         if search is None:
             parts = settings.name, self.sweep, self.confirming
             yield from outlook(*parts, standings, self._changes, self.results)
-            left = any(now.state != "finished" for now in standings if not now.run.confirms)
+            left = any(not now.is_settled for now in standings if not now.run.confirms)
         else:
             from qdsweep.search.search_outlook import search_outlook
 
@@ -379,7 +536,28 @@ class Start:
         return self._look()
 
     def _look(self) -> list[Standing]:
-        return read_standings(self.folder, self._plan, self.found.finished)
+        code = OtherCode(self.results)
+        standings = read_standings(self.folder, self._plan, self.found.finished)
+        return [self._decided(now, code.mark_outdated(now)) for now in standings]
+
+    def _decided(self, before: Standing, now: Standing) -> Standing:
+        """Returns the progress of a run, after what the key `outdated` does with it."""
+        if now.state != OUTDATED or self.settings.outdated is None:
+            return now
+        return before if self.settings.outdated == ACCEPT else replace(now, state="replaced")
+
+    @property
+    def outdated_lines(self) -> list[str]:
+        """A line for each change by which runs are outdated, unless the key `outdated` is there."""
+        if not self.found.outdated:
+            return []
+        if self.search is None:
+            return [*outdated_lines(self._standings)]
+        unit, code, runs = self.search.unit, OtherCode(self.results), []
+        for run in map(self.results.run, self.found.outdated):
+            done = getattr(read_status(run.state), unit)  # as far as the search took it
+            runs.append(read_standing(run, PlannedRun(run.name, "", unit, done)))
+        return [*outdated_lines(map(code.mark_outdated, runs))]
 
     @cached_property
     def _changes(self) -> dict[str, CodeChange]:

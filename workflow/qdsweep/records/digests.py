@@ -1,4 +1,4 @@
-"""A table of finished runs with their digests, by which they can be compared when made again."""
+"""A table of finished runs with their digests, which shows whether other computations are equal."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType

@@ -254,6 +254,8 @@ class Results(Folder):
     """Folders like those of sweeps: the tables and figures of `qdsweep compare`."""
     merging = Entry(".merge.lock")
     """The lock of `qdsweep merge`."""
+    outdated = Entry("outdated")
+    """Folders of runs that `--config outdated=recompute` has set aside."""
     explore = Entry("explore")
     """Films of `qdsweep explore`: a folder for each run, and a file for each elite."""
 

@@ -23,6 +23,7 @@ from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollou
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json, write_text
 from qdsweep.metrics import RANK, REEVALUATED, Metric, measures
+from qdsweep.records.dependencies import OUTDATED, changed_text
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.results import write_configs
 from qdsweep.records.search_files import Level, levels_of, read_search_rows
@@ -138,6 +139,7 @@ class Plan:
         titles: Swept algorithm -> the title in its preset, where it has one.
         sources: The code of the user's metrics at the last start; see `sources_of`.
         best_ever: Whether an archive of it may lose its best elite.
+        outdated: Run that used other files than there are now -> these files.
         noise: Scale -> whether evaluations depend on their seed, where tables are made: see
             `analysis.noise`.
     """
@@ -168,6 +170,7 @@ class Plan:
     titles: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     best_ever: bool = False
+    outdated: Mapping[str, Sequence[str]] = field(default_factory=dict)
     noise: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -239,7 +242,7 @@ class Plan:
             ],
             tests=data.get("tests", "welch"),
             compare_at=data.get("compare_at"),
-            untested=data.get("untested", {}),
+            untested=_outdated_groups(rows, data) | data.get("untested", {}),
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
@@ -251,6 +254,7 @@ class Plan:
             titles=data.get("titles", {}),
             sources=data.get("sources", {}),
             best_ever=best_ever,
+            outdated=data.get("outdated", {}),
         )
 
     @property
@@ -299,6 +303,11 @@ class Plan:
         return {row.group for row in self.rows if row.imported}
 
     @property
+    def outdated_groups(self) -> set[str]:
+        """The groups with an outdated run."""
+        return {row.group for row in self.rows if row.run in self.outdated}
+
+    @property
     def groups(self) -> dict[str, list[PlannedRow]]:
         """The rows of each group, in the order of the sweep."""
         groups: dict[str, list[PlannedRow]] = {}
@@ -324,6 +333,13 @@ class Plan:
                 group = self._labels.get(data["group"], data["group"])
                 _keep_longest(runs, PlannedRun(data["id"], group, *_budget(data), seed, True))
         return list(runs.values())
+
+
+def _outdated_groups(rows: Iterable[PlannedRow], data: Mapping[str, Any]) -> dict[str, str]:
+    """Returns why no test has the groups with outdated runs."""
+    files = data.get(OUTDATED, {})
+    own = [row for row in rows if row.run in files]
+    return {row.group: f"{OUTDATED}: {changed_text(files[row.run])}" for row in own}
 
 
 def _label(group: str, seed: str) -> str:

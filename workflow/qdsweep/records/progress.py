@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,13 @@ from qdsweep.config.experiment import BUDGETS
 from qdsweep.files import last_line, read_json_if_whole, signature
 from qdsweep.host.lock import is_alive
 from qdsweep.host.owner import describe, read_owner
+from qdsweep.records.dependencies import OUTDATED, changed_text, differing, recorded
 from qdsweep.records.last_stop import read_last_stop
 from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm
 from qdsweep.records.sources import changed_since, kept_sources
 from qdsweep.records.status import Status, fingerprint_of, read_status
+from qdsweep.text import duration, plural
 
 LARGE = 1000
 """A sweep of more runs is a large one."""
@@ -48,7 +50,7 @@ def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
     folder = str(sweep.results.runs)
     index = Index[Status](
         path=sweep.finished,
-        form=[1, *Status.__dataclass_fields__],
+        form=[1, *(name for name in Status.__dataclass_fields__ if name != "code")],
         dump=lambda status: [*vars(status).values()],
         load=lambda values, _: _known(values),
     )
@@ -62,6 +64,7 @@ def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
 def _known(values: list[Any]) -> Status:
     """Returns the status of these values; its constructor takes three times as long."""
     status = object.__new__(Status)
+    values = [*values, ""][: len(Status.__dataclass_fields__)]  # of earlier releases: no `code`
     vars(status).update(zip(Status.__dataclass_fields__, values, strict=True))
     return status
 
@@ -96,13 +99,15 @@ class Standing:
     Attributes:
         run: The run.
         state: finished, running, stopped, extended (finished, and now has a larger budget),
-            outdated (computed with other code of the user), failed or waiting (not started).
+            replaced (other code of the user computed it), outdated (what its code uses has changed
+            since), failed or waiting (not started).
         done: How much of the budget is used.
         evaluations: Finished evaluations.
         metrics: Name -> value now, of those that have one.
         core_seconds: Core-seconds used.
         workers: Workers that compute it, or did.
         note: Why it failed or stopped, or the process that computes it.
+        code: As in `Status`.
     """
 
     run: PlannedRun
@@ -113,6 +118,7 @@ class Standing:
     core_seconds: float = 0.0
     workers: int = 1
     note: str = ""
+    code: str = ""
 
     @property
     def cause(self) -> str:
@@ -124,12 +130,25 @@ class Standing:
     @property
     def core_seconds_left(self) -> float | None:
         """Core-seconds left at the run's own rate; None where that is not known."""
-        if self.state == "finished":
+        if self.is_settled:
             return 0.0
+        kept = 0 if self.state == "replaced" else self.done
+        return self._core_seconds(self.run.budget - kept)
+
+    @property
+    def core_seconds_again(self) -> float | None:
+        """Core-seconds to compute it once more; None where that is not known."""
+        return self._core_seconds(self.run.budget)
+
+    def _core_seconds(self, amount: int) -> float | None:
         if not self.done or not self.core_seconds:
             return None
-        kept = 0 if self.state == "outdated" else self.done
-        return self.core_seconds / self.done * max(0, self.run.budget - kept)
+        return self.core_seconds / self.done * max(0, amount)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no start computes it: it is finished, or outdated."""
+        return self.state in ("finished", OUTDATED)
 
     @property
     def eta(self) -> float | None:
@@ -216,6 +235,7 @@ def _standing(run: PlannedRun, state: str, status: Status, note: str = "") -> St
         status.core_seconds,
         status.workers,
         note,
+        status.code,
     )
 
 
@@ -239,10 +259,10 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
     return "stopped", read_last_stop(files).message
 
 
-class Outdated:
-    """Finds the runs that the next start computes again, as the user's code has changed since.
+class OtherCode:
+    """Finds the runs that were computed with other code than the user's code is now.
 
-    The code is compared once for each set of classes.
+    Each code is compared once.
 
     Args:
         results: The folder results/.
@@ -251,19 +271,37 @@ class Outdated:
     def __init__(self, results: Results) -> None:
         self._results = results
         self._has_sources = bool(kept_sources(results))
-        self._files: dict[frozenset[bytes], tuple[Path, ...]] = {}
+        self._replaced: dict[frozenset[bytes], tuple[Path, ...]] = {}
+        self._outdated: dict[str, tuple[str, ...]] = {"": ()}
 
     def mark(self, now: Standing) -> Standing:
-        """Returns the progress of a run, as `outdated` where the code has changed since."""
-        if now.state not in ("finished", "stopped", "extended"):
-            return now
-        if not (files := self.files(self._results.run(now.run.id))):
-            return now
-        names = ", ".join(file.name for file in files)
-        return replace(now, state="outdated", note=f"{names} has changed")
+        """Returns the progress of a run, as `replaced` or `outdated` where the code has changed."""
+        is_computed = now.state in ("finished", "stopped", "extended")
+        if is_computed and (files := self.replaced(self._results.run(now.run.id))):
+            return replace(now, state="replaced", note=changed_text([*map(str, files)]))
+        return self.mark_outdated(now)
 
-    def files(self, run: RunDir) -> tuple[Path, ...]:
-        """Returns the files of the user's code that are not as they were for a run."""
+    def mark_outdated(self, now: Standing) -> Standing:
+        """Returns the progress of a run, as `outdated` where what its code uses has changed."""
+        if now.state in ("waiting", "running"):
+            return now
+        files = self.outdated(self._results.run(now.run.id), now.code)
+        return replace(now, state=OUTDATED, note=changed_text(files)) if files else now
+
+    def outdated(self, run: RunDir, code: str) -> tuple[str, ...]:
+        """Returns the files that have changed since a run used them; see `dependencies`.
+
+        Args:
+            run: The run.
+            code: As in its `Status`.
+        """
+        if code not in self._outdated:
+            self._outdated[code] = differing(recorded(run.state))
+        files = self._outdated[code]
+        return files if files and run.state.has_results else ()
+
+    def replaced(self, run: RunDir) -> tuple[Path, ...]:
+        """Returns the files of the user's plug-ins that are not as they were for a run."""
         if not self._has_sources:
             return ()
         try:
@@ -271,9 +309,27 @@ class Outdated:
             classes = frozenset(_CLASS.findall(run.state.config.read_bytes()))
         except OSError:
             return ()
-        if classes not in self._files:
-            self._files[classes] = changed_since(run) if classes else ()
-        return self._files[classes]
+        if classes not in self._replaced:
+            self._replaced[classes] = changed_since(run) if classes else ()
+        return self._replaced[classes]
+
+
+def outdated_lines(standings: Iterable[Standing]) -> Iterator[str]:
+    """Yields a line for each change by which runs are outdated: its cost, and the ways back."""
+    by_change: dict[str, list[Standing]] = {}
+    for now in standings:
+        if now.state == OUTDATED:
+            by_change.setdefault(now.note, []).append(now)
+    for note, runs in by_change.items():
+        seconds = total([now.core_seconds_again for now in runs])
+        cost = "" if seconds is None else f" (about {duration(seconds)} of core time)"
+        them = "it" if len(runs) == 1 else "them"
+        yield (
+            f"outdated: {note} since {plural(len(runs), 'run')} used it. No start computes {them} "
+            f"on its own, and no test has {them}. Restore the file (modules: from "
+            f"results/sources/), or add --config outdated=recompute to compute {them} again{cost}, "
+            f"or --config outdated=accept to keep {them} as results of the code as it is now"
+        )
 
 
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:

@@ -43,7 +43,9 @@ class Summary(TypedDict, total=False):
         engine: The engine that evaluated the last iterations.
         workers: Its workers.
         attempts: The attempts at the run, the last one last.
-        sources: The code that the run used next to its plug-ins; see `sources_of`.
+        sources: File -> hash: what the run used and its id does not cover. These are the modules
+            that its plug-ins import, the files that they declare, and the code of its metrics.
+        accepted: Earlier values of `sources` for which the user took the results over, with times.
         stochastic: Whether evaluations depend on their seed.
     """
 
@@ -64,6 +66,7 @@ class Summary(TypedDict, total=False):
     workers: int
     attempts: list[dict[str, Any]]
     sources: dict[str, str]
+    accepted: list[dict[str, Any]]
     stochastic: Stochastic
 
 

@@ -57,14 +57,17 @@ def sources_of(targets: Iterable[str]) -> dict[str, str]:
     Raises:
         BadInput: There is no such module, or it is not Python.
     """
-    return {_source_name(target): source_hash(target) for target in targets}
+    return {
+        source_name(target.partition(":")[0], find_source(target)): source_hash(target)
+        for target in targets
+    }
 
 
-def _source_name(target: str) -> str:
-    source = find_source(target)
+def source_name(module: str, source: Path) -> str:
+    """Returns how a record names a module: its file in the working directory, else its name."""
     if source.is_relative_to(Path.cwd()):
         return source.relative_to(Path.cwd()).as_posix()
-    return target.partition(":")[0]
+    return module
 
 
 class Measured(TypedDict):

@@ -41,6 +41,7 @@ class Status:
         attempts: The attempts at the run, the last one last.
         is_damaged: Whether the file cannot be read, or has changed since it was written.
         fingerprint: The experiment's; empty in files of earlier releases.
+        code: A digest of its record `sources`; empty where it has none. See `dependencies`.
     """
 
     id: str = ""
@@ -56,6 +57,7 @@ class Status:
     attempts: list[dict[str, Any]] = field(default_factory=list)
     is_damaged: bool = False
     fingerprint: str = ""
+    code: str = ""
 
     @property
     def core_seconds(self) -> float:
@@ -92,6 +94,8 @@ class StatusFile(TypedDict, total=False):
         workers: Its workers.
         updated: When the file was written.
         attempts: The attempts at the run, the last one last.
+        sources: As in summary.json, without the code of metrics.
+        accepted: As in summary.json.
         sha256: The checksum of the other keys.
     """
 
@@ -108,6 +112,8 @@ class StatusFile(TypedDict, total=False):
     workers: int
     updated: str
     attempts: list[dict[str, Any]]
+    sources: dict[str, str]
+    accepted: list[dict[str, Any]]
     sha256: str
 
 
@@ -137,6 +143,7 @@ def read_status(state: StateDir) -> Status:
             attempts=_attempts(data),
             is_damaged=not data,
             fingerprint=str(data.get("fingerprint", "")),
+            code=checksum(data["sources"])[:16] if "sources" in data else "",
         )
     except (ValueError, TypeError, AttributeError, OverflowError):
         return Status(attempts=_attempts(data), is_damaged=True)

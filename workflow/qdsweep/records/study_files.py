@@ -21,7 +21,7 @@ _AGAIN = (
 
 
 def write_study(files: Mapping[str, bytes], sweep: SweepDir) -> None:
-    """Writes the config of a sweep, and removes what an earlier start had beside it.
+    """Writes the config of a sweep, and removes further files of an earlier start.
 
     Args:
         files: Path in the study -> content.

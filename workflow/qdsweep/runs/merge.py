@@ -7,7 +7,7 @@ its place, checked and synced there, and then given its name in one step. A kill
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ from qdsweep.host.lock import Lock, Locked, busy, is_alive
 from qdsweep.metrics import agree
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.aside import put_back
+from qdsweep.records.dependencies import recorded
 from qdsweep.records.history import HistoryFile, checksum_of, until
 from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, StateDir
@@ -233,6 +234,8 @@ def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> 
     elif here == there and here.is_finished:
         ends = [str(read_summary(run.state).get("archive_digest")) for run, _ in both]
         what = "archive_digest"
+    elif other := _other_files(*(recorded(run.state) for run, _ in both)):
+        ends, what = other, "used code"
     else:
         last = min(here.iterations, there.iterations)
         rows = [_row(run.state, last) for run, _ in both]
@@ -252,6 +255,20 @@ def _difference(theirs: RunDir, ours: RunDir, there: Reached, here: Reached) -> 
         f"{what} differs: {'; '.join(texts)}. To take the second one, first run "
         f"`qdsweep clean --runs {ours.name}`"
     )
+
+
+def _other_files(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """Returns the files that two records have with different hashes, as text for each of them.
+
+    There are none where a run of an earlier release has no record.
+    """
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    if not (ours and theirs and names):
+        return []
+    return [
+        ", ".join(f"{name} {record.get(name, 'none')[:10]}" for name in names)
+        for record in (ours, theirs)
+    ]
 
 
 def _row(state: StateDir, iteration: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.experiment import reload
 from qdsweep.experiment.outputs import all_versions, write_results
+from qdsweep.records.dependencies import recorded
 from qdsweep.records.metrics_file import copy_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import Summary
@@ -47,6 +48,8 @@ def snapshot(run_dir: Path) -> Path | None:
         "workers": status.workers,
         "attempts": status.attempts,
     }
+    if status.code:
+        about["sources"] = recorded(files)
     # The source of a user's class may have been edited since, but the run keeps its id.
     identity = Identity(status.id or run_id(experiment), saved.header["fingerprint"])
     write_results(target, identity, experiment, domain, state, about)

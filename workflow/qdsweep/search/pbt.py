@@ -15,6 +15,7 @@ from qdsweep.config.model import typed
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.records.dependencies import refuse_other_code
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config, write_configs
@@ -191,6 +192,7 @@ def decide_generation(sweep: SweepDir, plan: Plan, level: Level, below: Level) -
         runs = dict(member.runs)
         donors = {} if runs or member.parent is None else seen[member.parent].runs
         for seed, donor in donors.items():
+            refuse_other_code(results.run(donor))
             child = _child(results.run(donor), at, change_of(sources, member.values))
             runs[seed] = require_own(find_run(child, results), results)
             write_configs({runs[seed]: child}, results)

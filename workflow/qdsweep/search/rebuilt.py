@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +16,11 @@ _EDITED = "it was edited or truncated"
 
 
 def spoiled(
-    name: str, plan: SearchPlan, results: Results, code: Mapping[str, str] = MappingProxyType({})
+    name: str,
+    plan: SearchPlan,
+    results: Results,
+    code: Mapping[str, str] = MappingProxyType({}),
+    again: Collection[str] = (),
 ) -> dict[str, str]:
     """Returns the files of a search that must be rebuilt, and the reasons.
 
@@ -25,6 +29,7 @@ def spoiled(
         plan: The plan of the search.
         results: The folder results/.
         code: The current code of the user's metrics; see `sources_of`.
+        again: Runs that are computed again.
 
     Returns:
         Path -> reason.
@@ -39,7 +44,7 @@ def spoiled(
         for place, path in markers_in(sweep, level):
             is_known = level.kind == "known"
             candidate = plan.candidates[level.first + place] if is_known else None
-            if reason := _spoiled_by(path, candidate, results, code):
+            if reason := _spoiled_by(path, candidate, results, code, again):
                 reasons[str(path)] = reason
     return reasons
 
@@ -53,7 +58,11 @@ def _is_of(marker: Mapping[str, Any], candidate: Candidate) -> bool:
 
 
 def _spoiled_by(
-    path: pathlib.Path, candidate: Candidate | None, results: Results, code: Mapping[str, str]
+    path: pathlib.Path,
+    candidate: Candidate | None,
+    results: Results,
+    code: Mapping[str, str],
+    again: Collection[str],
 ) -> str:
     """Returns the reason why a marker must be rebuilt; empty if it is valid.
 
@@ -62,6 +71,7 @@ def _spoiled_by(
         candidate: The candidate of its place, if it is known before the search starts.
         results: The folder results/.
         code: The current code of the user's metrics.
+        again: Runs that are computed again.
     """
     try:
         marker = read_sealed(path)
@@ -72,6 +82,8 @@ def _spoiled_by(
     if marker.get("sources", code) != code:
         return f"the code of {marker['metric']} has changed"
     run = results.run(str(marker["run"]))
+    if run.name in again:
+        return f"its run {run.name} is computed again"
     budget = {str(marker["unit"]): int(marker["budget"])}
     gone = not run.summary.exists() or is_too_short(run, budget)
     return f"its run {run.name} was removed or damaged" if marker["failed"] is None and gone else ""

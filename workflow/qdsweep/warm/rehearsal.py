@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms import make_algorithm
+from qdsweep.algorithms import import_plugins, make_algorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import import_libraries
 from qdsweep.domains.base import Actor, Domain, Evaluation
+from qdsweep.records.dependencies import note_imports
 
 _ITERATIONS = 2
 # Small sizes: numba compiles by types only. SHAPE is also that of a linear policy.
@@ -26,6 +27,8 @@ def rehearse(experiment: Experiment) -> None:
     imported; see `server.main`.
     """
     made = import_libraries(experiment.domain)
+    import_plugins(experiment)
+    note_imports(experiment.algorithm.plugins)
     rng = np.random.default_rng(0)
     measures = len(experiment.archive.dims or (1, 1))
     domain: Any = types.SimpleNamespace(

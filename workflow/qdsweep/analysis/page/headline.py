@@ -16,6 +16,7 @@ from qdsweep.analysis.tables.group_table import (
 )
 from qdsweep.analysis.tables.possible_best import PossibleBest, possible_best
 from qdsweep.metrics import Metric
+from qdsweep.records.dependencies import OUTDATED
 from qdsweep.search.levels import search_cost, whole_budget
 from qdsweep.text import (
     common_decimals,
@@ -45,6 +46,12 @@ def headline(data: SweepData) -> str:
         text += (
             f" {plural(partial, 'row')} {verb} to unfinished runs and {_have(partial)} the current"
             " values."
+        )
+    outdated = int((data.summary["status"] == OUTDATED).sum())
+    if outdated:
+        text += (
+            f" {plural(outdated, 'row')} {_are(outdated)} outdated, because code that the runs used"
+            " has changed since: their groups are not tested."
         )
     missing = len(data.summary) - len(data.with_results)
     if missing:

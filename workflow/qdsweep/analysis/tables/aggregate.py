@@ -29,6 +29,7 @@ from qdsweep.analysis.tables.group_table import (
     first_policies,
     group_sheet,
     group_table,
+    outdated_note,
 )
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_table import (
@@ -57,6 +58,7 @@ from qdsweep.metrics import (
     Metric,
     curves_of,
 )
+from qdsweep.records.dependencies import OUTDATED
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRow, read_plan
 
@@ -102,6 +104,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
+            + outdated_note(plan)
         )
     plan = noisy_plan(plan, results)
     summary = summary_of(plan, results)
@@ -264,6 +267,8 @@ def summary_of(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     for row, result in zip(plan.rows, results, strict=True):
         swept = {names[name]: value for name, value in row.values.items()}
         record = {**swept, "id": row.run, **result.record, "group": row.group}
+        if row.run in plan.outdated:
+            record["status"] = OUTDATED
         records.append({name: record.get(name) for name in columns})
     # Nullable integers: otherwise a row without results turns its column into floats.
     return pd.DataFrame(records).astype(dict.fromkeys(_INTEGERS, "Int64"))

@@ -9,6 +9,7 @@ standard deviations of a run too high on average.
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, planned_row, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run, require_own
-from qdsweep.text import common_decimals, mean_and_error, plural, with_interval
+from qdsweep.text import common_decimals, listed, mean_and_error, plural, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,14 +91,18 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
 
 
 def winners(tables: SweepTables, top: int, imported: Collection[str] = ()) -> list[str]:
-    """Returns the best groups of each scale, best first, of those that can be run again."""
+    """Returns the best groups of each scale, best first, of those that can be run again.
+
+    Groups with outdated runs come last: they win only where the others are fewer than `top`.
+    """
     means = tables.table.set_index("group")
     chosen: list[str] = []
     for groups in tables.score_scales.values():
         metric = compared_metric(tables.rank, tables.summary, groups)
         own = [group for group in groups if group not in imported]
         score = means.loc[own, f"{metric.column}_mean"]
-        chosen += list(score.sort_values(ascending=metric.smaller, kind="stable").index[:top])
+        best = list(score.sort_values(ascending=metric.smaller, kind="stable").index)
+        chosen += sorted(best, key=tables.plan.outdated_groups.__contains__)[:top]
     return chosen
 
 
@@ -113,6 +118,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
 
     sweep, tables = SweepDir(sweep_dir), read_tables(sweep_dir)
     confirming = read_confirm(sweep)
+    outdated = {row["group"] for row in confirming if row["id"] in tables.plan.outdated}
     unseen: dict[str, list[dict[str, Any]]] = {}
     for row in confirming:
         result = {"id": row["id"], "seed": str(row["values"]["seed"])}
@@ -129,8 +135,9 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
                 | _statistics("sweep", metric, own[metric.name])
                 | _statistics("unseen", metric, [run[metric.name] for run in unseen[group]])
             )
-        runs = pd.DataFrame([{**run, "group": group} for group in chosen for run in unseen[group]])
-        sure = chosen and not is_lucky(tables.plan, scale, metric)
+        current = [group for group in chosen if group not in outdated]
+        runs = pd.DataFrame([{**run, "group": group} for group in current for run in unseen[group]])
+        sure = current and not is_lucky(tables.plan, scale, metric)
         tasks.append((runs_of(tables.plan, runs, metric.name) if sure else {}, metric.sign))
     data = pd.DataFrame(records)
     data["difference"] = data["unseen_mean"] - data["sweep_mean"]
@@ -144,6 +151,10 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     data[MARKED] = data["group"].map(marked).astype("boolean")
     named = group_names(tables.plan).dressed(data).sort_index()  # the winner first
     sheet = _sheet(tables, named, _chosen_from(sweep, tables), confirming)
+    if late := [group for group in unseen if group in outdated | tables.plan.outdated_groups]:
+        labels = map(group_names(tables.plan).label, late)
+        text = f" Outdated, and not tested: {listed(list(labels), most=5)}."
+        sheet = replace(sheet, note=sheet.note + text)
     write_sheet(sweep.tables, sheet, data)
     return sheet
 
@@ -177,6 +188,8 @@ def _chosen_from(sweep: SweepDir, tables: SweepTables) -> str:
 
 
 def _result(tables: SweepTables, row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
+    if row["id"] in tables.plan.outdated and not RunDir(runs_dir / row["id"]).summary.exists():
+        return {metric.name: math.nan for metric in tables.metrics}
     (result,) = read_results(
         RunDir(runs_dir / row["id"]),
         [planned_row(row)],

@@ -37,7 +37,15 @@ from qdsweep.metrics import (
 )
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
-from qdsweep.text import common_decimals, listed, mean_and_error, number, plural, with_interval
+from qdsweep.text import (
+    common_decimals,
+    core_time,
+    listed,
+    mean_and_error,
+    number,
+    plural,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +55,8 @@ MEAN_QD_SCORE = BY_NAME["qd_auc"]
 
 # The groups that may be the best.
 MARK = "†"
+# The groups with outdated runs.
+OUTDATED_MARK = "‡"
 # From here on the winsorised standard error has enough degrees of freedom.
 _MANY_SEEDS = 10
 # Budgets of comparable groups may differ by this share without a warning.
@@ -178,7 +188,8 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
             heading = f"{heading} / cells"
             values = per_cell(table, [metric.column], cells_of_row)
         heading += as_reported(plan, metric)
-        columns[metric.name] = Column(heading, _metric_cells(values, metric, best, possible))
+        cells = _metric_cells(values, metric, best, possible, plan.outdated_groups)
+        columns[metric.name] = Column(heading, cells)
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank))
     chosen = plan.tables.columns or default_columns(plan, table, counts)
     # A stable sort: columns of text come first.
@@ -188,7 +199,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     marked = {metric.column for metric in every if metric.name in chosen}
     is_best, is_tested = (any(metric in marked for metric, _ in of) for of in (best, possible))
     note = _note(plan, partial, is_best, is_tested, counts)
-    note += untested_text(plan)
+    note += untested_text(plan) + outdated_note(plan, summary)
     note += column_notes(chosen, columns, iqm, counts)
     note += meanings(metric for metric in every if metric.name in chosen)
     note += _unrecorded_note(table) if EXPLORING_RETURN.name in chosen else ""
@@ -227,15 +238,36 @@ def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
 
 
 def _metric_cells(
-    table: "pd.DataFrame", metric: Metric, best: Places, possible: Places
+    table: "pd.DataFrame",
+    metric: Metric,
+    best: Places,
+    possible: Places,
+    outdated: Collection[str],
 ) -> list[Cell]:
     cells = []
     means = table[f"{metric.column}_mean"]
     for group, text, mean in zip(table["group"], format_metric(table, metric), means, strict=True):
         place = (metric.column, group)
-        mark = MARK if place in possible else ""
+        mark = MARK if place in possible else OUTDATED_MARK if group in outdated else ""
         cells.append(number_cell(text + mark, mean, bold=place in best))
     return cells
+
+
+def outdated_note(plan: Plan, summary: "pd.DataFrame | None" = None) -> str:
+    """Returns how many runs are outdated, the cost to compute them again, and the ways back."""
+    runs = {row.run for row in plan.rows if row.run in plan.outdated}
+    if not runs:
+        return ""
+    cost = ""
+    if summary is not None:
+        spent = summary[summary["id"].isin(runs)].drop_duplicates("id")["core_seconds"]
+        cost = f" ({core_time(spent.sum())})" if spent.notna().all() else ""
+    return (
+        f" {OUTDATED_MARK}: with outdated runs, {len(runs)} of"
+        f" {plural(len({row.run for row in plan.computed}), 'run')}. The option --config"
+        f" outdated=recompute computes them again{cost}, and --config outdated=accept keeps them"
+        " as results of the code as it is now."
+    )
 
 
 def _unrecorded_note(table: "pd.DataFrame") -> str:

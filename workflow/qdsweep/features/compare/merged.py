@@ -33,7 +33,9 @@ from qdsweep.records.plan import (
     read_confirm,
     read_plan_data,
 )
+from qdsweep.records.progress import OtherCode
 from qdsweep.records.sources import code_of_run, form_in
+from qdsweep.records.status import read_status
 from qdsweep.sweep.groups import OF_SWEEPS, UNGROUPED
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.looks import encoding, values_of
@@ -169,7 +171,20 @@ def merge_sweeps(results: Results, names: Sequence[str]) -> Merged:
     if len({plan.rank for plan in plans}) > 1:
         notes.append(f"Groups are ranked by the {plans[0].rank.phrase}, as in {names[0]}.")
     notes += _leave_out(groups, runs, chosen)
-    return Merged(_plan(plans, groups) | {"metrics": list(metrics.values())}, runs, notes)
+    data = _plan(plans, groups) | {"metrics": list(metrics.values())}
+    if outdated := dict(_outdated(groups, results)):
+        data["outdated"] = outdated
+    return Merged(data, runs, notes)
+
+
+def _outdated(groups: list[_Group], results: Results) -> Iterator[tuple[str, list[str]]]:
+    """Yields the runs that used other files than there are now, and these files."""
+    code = OtherCode(results)
+    for group in groups:
+        for row in group.rows if group.experiment and group.experiment.has_own_modules else ():
+            run = results.run(row["id"])
+            if files := code.outdated(run, read_status(run.state).code):
+                yield run.name, list(files)
 
 
 def _add_held_out(groups: list[_Group], sweep: SweepDir) -> set[str]:

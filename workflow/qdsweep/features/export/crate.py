@@ -47,9 +47,8 @@ FILES
   config/plugins/*      the classes and functions of the authors that runs use, and their imports
                         from there, unchanged. Of the files that they read, those that a class
                         declares (`depends`) are included; packages that they need are not
-  requirements.lock     the libraries of qdsweep, with hashes
-  containers/*          the recipe of the image, for a clone of qdsweep
-  tables/digests.csv    a row for each run with its digest, for `qdsweep audit` and `reproduce`
+  requirements.lock     the libraries of qdsweep, with hashes; containers/* builds an image of them
+  tables/digests.csv    the digest of each run, for `qdsweep audit`
   runs/ID/config.yaml   the whole experiment, with all keys
   runs/ID/metrics.csv   one row per iteration. coverage is a fraction, seconds_* are seconds
   runs/ID/archive.npz   the elites of the final archive, one row each, sorted by cell:

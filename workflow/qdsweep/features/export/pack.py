@@ -33,6 +33,7 @@ from qdsweep.features.export.publication import Publication, public_files
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
 from qdsweep.host.owner import read_owner
 from qdsweep.metrics import RECORDED
+from qdsweep.records.dependencies import OUTDATED
 from qdsweep.records.digests import DIGEST_COLUMNS, digest_rows
 from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
@@ -219,7 +220,9 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
     status = read_csv(path, remedy, usecols=["id", "status"], dtype=str)
     if sorted(status["id"]) != sorted(rows):
         raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
-    known = {row.id: row.status for row in status.itertuples() if row.status != "finished"}
+    outdated = [row.id for row in status.itertuples() if row.status == OUTDATED]
+    done = ("finished", OUTDATED)
+    known = {row.id: row.status for row in status.itertuples() if row.status not in done}
     states = dict.fromkeys(planned, "finished") | known
     results = {run: sweep.results.run(run).results for run in planned}
     for run, files in results.items():
@@ -235,6 +238,12 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
             f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
             f"{', '.join(open_runs[:_SHOWN])}{more}. Finish them (`snakemake`), or make tables and "
             "figures of what is there: `snakemake --cores 1 --config partial=true`"
+        )
+    if outdated:
+        print(
+            "qdsweep: outdated, computed with other code than the package has: "
+            f"{', '.join(outdated)}",
+            file=sys.stderr,
         )
     if open_runs:
         print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)

@@ -19,26 +19,6 @@ LICENCES = {
     "CC-BY-4.0": "Creative Commons Attribution 4.0 International",
     "CC0-1.0": "Creative Commons Zero v1.0 Universal",
 }
-_MIT = """\
-MIT License
-
-Copyright (c) {year} {authors}
-
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
-associated documentation files (the "Software"), to deal in the Software without restriction,
-including without limitation the rights to use, copy, modify, merge, publish, distribute,
-sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all copies or substantial
-portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
-NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
-NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES
-OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
-CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-"""
 _OTHER = """\
 Copyright (c) {year} {authors}
 
@@ -138,13 +118,14 @@ def public_files(name: str, about: Publication, day: str) -> dict[str, bytes]:
         "title": title,
         "upload_type": "dataset",
         "description": "Config, code, results, tables and figures of a parameter sweep of "
-        "Quality-Diversity experiments. README.txt says how to check them.",
+        "Quality-Diversity experiments. README.txt describes each file.",
         "creators": [{"name": author} for author in about.authors],
         "access_right": "open",
         "license": about.licence.lower(),
         "keywords": list(KEYWORDS),
     }
-    text = _MIT if about.licence == "MIT" else _OTHER
+    own = Path(__file__).parent / f"licences/{about.licence}.txt"
+    text = own.read_text(encoding="utf-8") if own.is_file() else _OTHER
     return {
         "LICENSE": text.format(**keys).encode(),
         CITATION: about.citation or to_yaml(citation, allow_unicode=True).encode(),

@@ -35,7 +35,7 @@ _PLAIN = Style()
 _STYLES = {
     "failed": Style(color="bright_red", bold=True),
     "running": Style(color="green"),
-    **dict.fromkeys(("stopped", "extended", "outdated"), Style(color="yellow")),
+    **dict.fromkeys(("stopped", "extended", "replaced", "outdated"), Style(color="yellow")),
     "waiting": Style(color="bright_black"),
     "finished": Style(color="cyan"),
 }
@@ -45,7 +45,7 @@ LOG_LINES = 4  # the height of `#log`
 _SMALL = 18  # lines of a terminal that has no room for details
 FILTERS: dict[str, Callable[[Followed], bool]] = {
     "all": lambda run: True,
-    "unfinished": lambda run: run.standing.state != "finished",
+    "unfinished": lambda run: not run.standing.is_settled,
     "failed": lambda run: run.standing.state == "failed",
 }
 

@@ -26,7 +26,7 @@ from qdsweep.metrics import RANK, Metric
 from qdsweep.ornaments import ornament
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
-from qdsweep.records.progress import Outdated, Outlook, Standing, read_standing, totals
+from qdsweep.records.progress import OtherCode, Outlook, Standing, read_standing, totals
 from qdsweep.text import apart, short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
@@ -164,10 +164,10 @@ class Followed:
         run: PlannedRun,
         corrected: Path | None,
         metric: Metric,
-        outdated: Outdated,
+        code: OtherCode,
     ) -> None:
         self.folder, self.run, self.corrected = folder, run, corrected
-        self.outdated = outdated
+        self.code = code
         self.reevaluated = False
         self.why = ""  # the decision of a search about it
         self.measure(metric)
@@ -201,7 +201,7 @@ class Followed:
         if seen == self.seen:
             return False
         self.seen, before = seen, self.standing
-        standing = self.outdated.mark(read_standing(self.folder, self.run, alive=seen[2]))
+        standing = self.code.mark(read_standing(self.folder, self.run, alive=seen[2]))
         self.standing = explained(standing, self.why)
         return self.standing != before
 
@@ -317,14 +317,14 @@ class Follow:
         asked = search_runs(self.search) if self.search else {}
         stem = plan.reevaluate.stem if plan.reevaluate else None
         before, self.runs, self._plan = self.runs, {}, seen
-        outdated = Outdated(self.results)
+        code = OtherCode(self.results)
         others = [run for run in plan.runs(confirming) if run.id not in asked]
         for run in (*(run for run, _ in asked.values()), *others):
             folder = self.results.run(run.id)
             corrected = folder.corrected(stem) if stem else None
             known = before.get(run.id)
             if known is None or (known.run, known.corrected) != (run, corrected):
-                known = Followed(folder, run, corrected, self._metric, outdated)
+                known = Followed(folder, run, corrected, self._metric, code)
             known.explain(asked[run.id][1] if run.id in asked else "")
             self.runs[run.id] = known
         self._rank = plan.rank
