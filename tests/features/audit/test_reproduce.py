@@ -13,7 +13,7 @@ import pytest
 from disks import library
 from packages import package, sign, zipped
 from refusals import names_all, refused
-from support import BIN, command
+from support import BIN, REPO, command
 from waiting import wait_until
 
 from qdsweep.features.audit.package import unpack_package
