@@ -21,6 +21,7 @@ from qdsweep.features.audit.recompute import (
     Sample,
     cost_of,
     draw,
+    finder_in,
     missing_package,
     recompute_runs,
 )
@@ -78,7 +79,7 @@ def audit(
         name: _experiments(name, [row for row in runs if row["sweep"] == name], table, results)
         for name in dict.fromkeys(row["sweep"] for row in runs)
     }
-    jobs = {_JOB(row): experiments[row["sweep"]].get(key_of_run(row["id"])) for row in runs}
+    jobs = {_JOB(row): experiments[row["sweep"]](row["id"]) for row in runs}
     reasons = {job: missing_package(experiment) for job, experiment in jobs.items()}
     for reason, number in Counter(filter(None, reasons.values())).items():
         show(f"{plural(number, 'run')} left out: {reason}")
@@ -130,8 +131,8 @@ def distinct(rows: Sequence[DigestRow], table: Path) -> list[DigestRow]:
 
 def _experiments(
     name: str, rows: Sequence[DigestRow], table: Path, results: Results
-) -> dict[str, Experiment]:
-    """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
+) -> Callable[[str], Experiment | None]:
+    """Returns what finds the experiment of a run of a sweep of config/sweeps/.
 
     Args:
         name: The sweep.
@@ -160,7 +161,7 @@ def _experiments(
                     f"{table}: {row['id']}: {key} = {quoted(row[key])}, and "
                     f"{swept[key]!r} in {file}: fix or remove the row"
                 )
-    return {key_of_run(run): experiment for run, experiment in sweep.runs.items()}
+    return finder_in(sweep.runs)
 
 
 def read_table(table: Path) -> list[dict[str, str]]:

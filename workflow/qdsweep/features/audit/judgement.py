@@ -23,6 +23,7 @@ from qdsweep.features.audit.recompute import (
     Verdict,
     cost_of,
     draw,
+    finder_in,
     missing_package,
     other_versions,
     recompute_runs,
@@ -32,7 +33,7 @@ from qdsweep.files import damaged, require
 from qdsweep.metrics import agree
 from qdsweep.records.digests import DIGEST_METRICS, key_of_run
 from qdsweep.records.paths import Results, RunDir, RunFiles
-from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.ids import decisive, run_id
 from qdsweep.text import nearest, plural, quoted
 from qdsweep.versions import __version__, installed_versions, torch_build
 
@@ -120,11 +121,10 @@ def _experiments(rows: Sequence[DigestRow], results: Results) -> dict[str, Exper
 
     given = Given({}, files=[require(SWEEP, _MAKE)])
     settings = read_sweep(given)
-    runs = sweep_of(settings, results, key_sources(given)).runs
-    planned = {key_of_run(run): experiment for run, experiment in runs.items()}
+    find = finder_in(sweep_of(settings, results, key_sources(given)).runs)
     found: dict[str, Experiment | None] = {}
     for run in (row["id"] for row in rows):
-        found[run] = planned.get(key_of_run(run))
+        found[run] = find(run)
         config = _files(run).config
         if found[run] is None and (settings.search or settings.confirm) and config.exists():
             experiment = compose(str(config))
@@ -193,9 +193,7 @@ def _differences(experiments: _Known, summary: _Table, run: RunDir, known: str) 
 
 def _other_keys(config: Path, experiment: Experiment) -> Iterator[str]:
     """Yields a line on each key of a run's config that is another one by its sweep."""
-    packed, planned = (
-        _flat(each.model_dump(mode="json")) for each in (compose(str(config)), experiment)
-    )
+    packed, planned = (_flat(decisive(each)) for each in (compose(str(config)), experiment))
     for key in sorted({*packed, *planned}):
         if packed.get(key) != planned.get(key) and key not in BUDGETS:
             yield f"{key} is {planned.get(key)} by {SWEEP}, and {packed.get(key)} in {config}"

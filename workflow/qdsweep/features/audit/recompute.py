@@ -19,7 +19,7 @@ from qdsweep.errors import BadInput
 from qdsweep.host.machine import has_avx2
 from qdsweep.host.process import die_with_parent, ending
 from qdsweep.metrics import agree
-from qdsweep.records.digests import DIGEST, DIGEST_METRICS, digest_text
+from qdsweep.records.digests import DIGEST, DIGEST_METRICS, digest_text, key_of_run
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.results import read_summary, write_config
 from qdsweep.text import duration, plural
@@ -77,6 +77,18 @@ def cost_of(rows: Sequence[DigestRow], cores: int) -> str:
     cores = min(cores, len(rows))
     time = duration(sum(float(row["seconds"]) for row in rows) / cores)
     return f"about {time} on {plural(cores, 'core')}"
+
+
+def finder_in(runs: Mapping[str, Experiment]) -> Callable[[str], Experiment | None]:
+    """Returns what finds the experiment of a run's id, also under a preset's former name.
+
+    Two presets with equal settings give two ids that differ only in the name.
+
+    Args:
+        runs: Run id -> experiment, of a sweep.
+    """
+    by_key = {key_of_run(run): experiment for run, experiment in runs.items()}
+    return lambda run: runs.get(run, by_key.get(key_of_run(run)))
 
 
 def missing_package(experiment: Experiment | None) -> str:
