@@ -89,7 +89,7 @@ def test_a_clean_package_has_equal_bits(folder):
 def test_a_package_of_an_earlier_commit_has_equal_bits(name, tmp_path):
     """Libraries may be newer by then: their versions are the reason of a difference."""
     file = Path(shutil.copy(PACKAGES / f"{name}.zip", tmp_path))
-    more = ("--all",) if name == "presets" else ()  # two of its runs differ in a name alone
+    more = ("--all",) if name == "presets" else ()  # two of its runs have equal settings
     printed = reproduce(file, "--here", "--yes", *more)
     names_all(printed, "4 equal bits, 0 differ" if more else "1 equal bits, 0 differ")
 
