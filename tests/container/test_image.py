@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import witness
 from images import BASE, DEF_HEADER, USER, Person, page_command, person
+from packages import package, zipped
 from refusals import names_all, refused
 from results import digest, read_json, summary
 from support import BIN, command, locked
@@ -191,6 +192,12 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
 def test_a_command_by_hand(workshop):
     workshop.do(f"PATH={BIN}:$PATH; {page_command('qdsweep --image')}")
     assert summary(workshop.clone / "results/in_image")["image"]["path"] == str(workshop.image)
+
+
+def test_a_package_is_computed_in_the_image(workshop, tmp_path):
+    file = zipped(package(tmp_path / "study"))
+    words = f"qdsweep reproduce {file} --yes --image {workshop.image}"
+    names_all(workshop.do(f"PATH={BIN}:$PATH; {words}"), "1 equal bits, 0 differ")
 
 
 def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):

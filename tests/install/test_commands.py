@@ -101,6 +101,7 @@ def test_every_command(study):
         "compare": ("small", "search"),
         "tuned": ("small", "--out", "config/algorithms/tuned.yaml"),
         "export": ("small", "--out", "small.zip"),
+        "reproduce": ("small.zip", "--here", "--yes"),
         "clean": ("--dry-run",),
         "plan": (),
         "import": ("theirs.yaml", "--check"),

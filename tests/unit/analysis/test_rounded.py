@@ -209,6 +209,7 @@ ROUNDED: dict[str, set[str]] = {
     "features/published/tables": {"_RULE", "_decimals", "_row"},
     "analysis/tables/run_table": {"thin_curve"},
     "features/audit/audit": {"audit"},
+    "features/audit/judgement": {"_choose"},
     "cli/run_commands": {"_check_run"},
     "features/live/commands": {"_watch"},
     "features/rollouts/commands": {"_rollout"},

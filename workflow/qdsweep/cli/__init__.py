@@ -30,6 +30,7 @@ GROUPS = {
         "import",
         "export",
         "audit",
+        "reproduce",
     ),
 }
 """The commands of `qdsweep --help`. `--help-all` also lists the others, as `INTERNAL`."""

@@ -1,3 +1,3 @@
-"""Computes a sample of a table of runs again, and compares the bits."""
+"""Computes a sample of a table of runs, or of an exported sweep, again, and compares the bits."""
 
 NEEDS = ("compare",)

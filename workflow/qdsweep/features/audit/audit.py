@@ -3,46 +3,40 @@
 import csv
 import fcntl
 import io
-import math
 import os
-import platform
-import random
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.files import find_preset
-from qdsweep.config.requirements import require_packages_of
-from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput
+from qdsweep.features.audit.recompute import (
+    DigestRow,
+    Sample,
+    cost_of,
+    draw,
+    finder_in,
+    missing_package,
+    recompute_runs,
+)
 from qdsweep.files import damaged, naming, write_text
-from qdsweep.host.machine import has_avx2
-from qdsweep.host.process import die_with_parent, ending
 from qdsweep.metrics import agree
 from qdsweep.records.digests import (
     DIGEST,
     DIGEST_COLUMNS,
     DIGEST_METRICS,
     digest_rows,
-    digest_text,
     key_of_run,
 )
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
-from qdsweep.records.results import read_summary, write_config
-from qdsweep.text import duration, plural, quoted
+from qdsweep.text import plural, quoted
 
 # Column -> the form of its values, and an example.
 _FORMS = {
@@ -52,28 +46,13 @@ _FORMS = {
     DIGEST: (r"[0-9a-f]{64}", "5e6384f9... of 64 characters"),
     "versions": (r"[^ ;]+ [^;]+(; [^ ;]+ [^;]+)*", "numpy 2.4.6; ribs 0.12.0"),
 }
-_Row = Mapping[str, str]
 _JOB = itemgetter("sweep", "id")
-
-
-class Sample(NamedTuple):
-    """The size of a sample.
-
-    Attributes:
-        share: The share of the runs, above 0.
-        seed: The seed of the draw.
-        minutes: The longest time on all cores, by the seconds of the table [min].
-    """
-
-    share: float
-    seed: int
-    minutes: float
 
 
 def audit(
     table: Path,
     results: Results,
-    draw: Sample,
+    sample: Sample,
     cores: int,
     show: Callable[[str], None],
 ) -> int:
@@ -82,7 +61,7 @@ def audit(
     Args:
         table: The table.
         results: The folder results/, where the sweeps of the table may have been started.
-        draw: The size of the sample.
+        sample: The size of the sample.
         cores: The largest number of runs at a time.
         show: Prints a line.
 
@@ -92,41 +71,38 @@ def audit(
     Raises:
         BadInput: The table is wrong, or no run fits.
     """
-    rows = _read(table)
+    rows = read_table(table)
     if not rows:
         raise BadInput(f"{table}: it has no run; `--add SWEEP` writes them")
-    runs = _distinct(rows, table)
+    runs = distinct(rows, table)
     experiments = {
         name: _experiments(name, [row for row in runs if row["sweep"] == name], table, results)
         for name in dict.fromkeys(row["sweep"] for row in runs)
     }
-    jobs = {_JOB(row): experiments[row["sweep"]].get(key_of_run(row["id"])) for row in runs}
-    reasons = {job: _missing_package(experiment) for job, experiment in jobs.items()}
+    jobs = {_JOB(row): experiments[row["sweep"]](row["id"]) for row in runs}
+    reasons = {job: missing_package(experiment) for job, experiment in jobs.items()}
     for reason, number in Counter(filter(None, reasons.values())).items():
         show(f"{plural(number, 'run')} left out: {reason}")
     runs = [row for row in runs if not reasons[_JOB(row)]]
     if not runs:
         raise BadInput(f"{table}: every run needs a missing package")
-    cores = min(cores, len(runs))
-    count = math.ceil(draw.share * len(runs))
-    drawn = _draw(runs, count, draw.seed, 60 * draw.minutes * cores)
+    drawn = draw(runs, sample, cores)
     if not drawn:
-        raise BadInput(f"--minutes {draw.minutes:g}: no run of {table} fits")
-    cores = min(cores, len(drawn))
-    time = duration(sum(float(row["seconds"]) for row in drawn) / cores)
-    sample = f"{len(drawn)} of {plural(len(runs), 'run')}"
-    show(f"{table}: {sample}, about {time} on {plural(cores, 'core')}")
+        raise BadInput(f"--minutes {sample.minutes:g}: no run of {table} fits")
+    show(f"{table}: {len(drawn)} of {plural(len(runs), 'run')}, {cost_of(drawn, cores)}")
     with naming(Path("TMPDIR")):
         folder = Results(Path(tempfile.mkdtemp(prefix="qdsweep-audit-")))
     different = 0
-    pool = ThreadPoolExecutor(cores)
     try:
-        outcomes = pool.map(_compute, drawn, (jobs[_JOB(row)] for row in drawn), repeat(folder))
-        for place, (row, differences) in enumerate(zip(drawn, outcomes, strict=True), start=1):
-            different += bool(differences)
-            show(f"{place} of {len(drawn)}  {row['id']}  {differences or 'the same bits'}")
+        with closing(
+            recompute_runs([(row, jobs[_JOB(row)]) for row in drawn], folder, cores)
+        ) as outcomes:
+            for place, (row, (verdict, why)) in enumerate(outcomes, start=1):
+                different += verdict != "same"
+                kind = "differs" if verdict == "differs" else "fails"
+                text = f"{kind}: {why}" if why else "the same bits"
+                show(f"{place} of {len(drawn)}  {row['id']}  {text}")
     finally:
-        pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, no further run starts
         if different and folder.runs.exists():
             show(f"The computed runs are in {folder.runs}")
         else:
@@ -135,23 +111,13 @@ def audit(
     return different
 
 
-def _draw(rows: Sequence[_Row], count: int, seed: int, seconds: float) -> list[_Row]:
-    """Draws at most `count` rows that together cost at most `seconds` on one core."""
-    drawn: list[_Row] = []
-    for row in random.Random(seed).sample(rows, len(rows)):
-        if len(drawn) < count and float(row["seconds"]) <= seconds:
-            drawn.append(row)
-            seconds -= float(row["seconds"])
-    return drawn
-
-
-def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
+def distinct(rows: Sequence[DigestRow], table: Path) -> list[DigestRow]:
     """Returns the first row of each run at each budget; several sweeps may share it.
 
     Raises:
         BadInput: Another row of it has other values.
     """
-    runs: dict[tuple[str, str], _Row] = {}
+    runs: dict[tuple[str, str], DigestRow] = {}
     for row in rows:
         first = runs.setdefault((row["id"], row["budget"]), row)
         for name in (DIGEST, *DIGEST_METRICS):
@@ -164,9 +130,9 @@ def _distinct(rows: Sequence[_Row], table: Path) -> list[_Row]:
 
 
 def _experiments(
-    name: str, rows: Sequence[_Row], table: Path, results: Results
-) -> dict[str, Experiment]:
-    """Returns key of the id -> experiment of each run of a sweep of config/sweeps/.
+    name: str, rows: Sequence[DigestRow], table: Path, results: Results
+) -> Callable[[str], Experiment | None]:
+    """Returns what finds the experiment of a run of a sweep of config/sweeps/.
 
     Args:
         name: The sweep.
@@ -195,67 +161,10 @@ def _experiments(
                     f"{table}: {row['id']}: {key} = {quoted(row[key])}, and "
                     f"{swept[key]!r} in {file}: fix or remove the row"
                 )
-    return {key_of_run(run): experiment for run, experiment in sweep.runs.items()}
+    return finder_in(sweep.runs)
 
 
-def _missing_package(experiment: Experiment | None) -> str:
-    """Returns which missing package an experiment needs, with the remedy; empty if it has all."""
-    if experiment is not None:
-        try:
-            require_packages_of(experiment)
-        except BadInput as error:
-            return str(error)
-    return ""
-
-
-def _compute(row: _Row, experiment: Experiment | None, results: Results) -> str:
-    """Computes the run of a row, and returns its differences; empty if there are none."""
-    if experiment is None:
-        return f"differs: the sweep {row['sweep']} has no run of this id"
-    name = f"{row['id']}-{row['budget']}"
-    run, config = results.run(name), results.path / f"{name}.yaml"
-    write_config(config, experiment)
-    words = ["--set", row["budget"], "--out", str(run.path)]
-    if not has_avx2():
-        words += ["--set", "cpu_baseline=native"]
-    done = subprocess.run(
-        [*PYTHON, "run", str(config), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=partial(die_with_parent, signal.SIGTERM, os.getpid()),
-    )
-    if done.returncode:
-        last = " ".join(done.stderr.strip().splitlines()[-1:])
-        return f"fails: {ending(done.returncode)}{': ' * bool(last)}{last}"
-    return _differences(row, read_summary(run))
-
-
-def _differences(row: _Row, summary: Mapping[str, Any]) -> str:
-    """Returns what differs and the reason; empty if nothing does."""
-    wrong = [
-        f"{name} is {summary[name]}, and {row[name]} in the table"
-        for name in (DIGEST, *DIGEST_METRICS)
-        if not agree(name, row[name], digest_text(summary[name]))
-    ]
-    if not wrong:
-        return ""
-    versions = dict(entry.split(" ", 1) for entry in row["versions"].split("; "))
-    here = summary["versions"]
-    other = [
-        f"{name} is {here.get(name, 'missing')}, and {version} in the table"
-        for name, version in versions.items()
-        if here.get(name) != version
-    ]
-    if not has_avx2():
-        other.append(f"this CPU ({platform.machine()}) has no AVX2")
-    reason = (
-        f"Reason: {'; '.join(other)}" if other else "Versions are the same, and this CPU has AVX2"
-    )
-    return f"differs: {'; '.join(wrong)}. {reason}"
-
-
-def _read(table: Path) -> list[dict[str, str]]:
+def read_table(table: Path) -> list[dict[str, str]]:
     """Reads a table of runs.
 
     Raises:
@@ -329,9 +238,9 @@ def add_runs(table: Path, results: Results, sweeps: Sequence[str]) -> str:
 
 
 def _add(table: Path, results: Results, sweeps: Sequence[str]) -> str:
-    rows, sweeps = _read(table) if table.exists() else [], list(dict.fromkeys(sweeps))
+    rows, sweeps = read_table(table) if table.exists() else [], list(dict.fromkeys(sweeps))
     others = [row for row in rows if row["sweep"] not in sweeps]
-    added: list[_Row] = []
+    added: list[DigestRow] = []
     for name in sweeps:
         known = {key_of_run(row["id"]): row for row in rows if row["sweep"] == name}
         plan = read_plan(results.sweep(name))

@@ -20,6 +20,7 @@ PROJECT = "/opt/qdsweep"
 # A folder for caches, which vanishes with the process: without one numba fails and matplotlib
 # warns.
 SCRATCH = "/scratch"
+_QDSWEEP = ("python", "-P", "-m", "qdsweep")
 # Only these variables of the host enter the image. Users add others as APPTAINERENV_NAME.
 HANDED_IN = (
     *("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS"),
@@ -57,18 +58,14 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     about: dict[str, object] = {"image": str(image), "digest": image_digest(image), "slurm": {}}
     if has_ranks:
         os.environ.update({prefix + name: value for name, value in APART.items()})
-    for variable in HANDED_IN:
-        if variable in os.environ:
-            os.environ[prefix + variable] = os.environ[variable]
-    for variable in ("NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
-        os.environ[prefix + variable] = SCRATCH
+    _hand_in(prefix)
     has_gpus = cluster is not None and cluster.gpus > 0
     folders = binds(arguments)
     place = str(key_file().parent)
     if own_digest("") is not None and not {":", ","} & {*place}:  # the image has no home folder
         about["key"] = str(key_file())
         folders.append(f"{place}:{place}:ro")
-    inside = [program, *options(folders, has_gpus), str(image), "python", "-P", "-m", "qdsweep"]
+    inside = [program, *options(folders, has_gpus), str(image), *_QDSWEEP]
     run = _run_folder(arguments)
     if run is not None:
         about["slurm"] = _ask_slurm(run)
@@ -80,10 +77,45 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     os.execv(program, [*inside, *words])
 
 
-def options(folders: list[str], has_gpus: bool) -> list[str]:
+def _hand_in(prefix: str) -> None:
+    """Sets the variables that enter the image.
+
+    Args:
+        prefix: That of their names, of `find_program`.
+    """
+    for variable in HANDED_IN:
+        if variable in os.environ:
+            os.environ[prefix + variable] = os.environ[variable]
+    for variable in ("NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
+        os.environ[prefix + variable] = SCRATCH
+
+
+def in_image(name: str, folder: Path, at: Path) -> list[str]:
+    """Returns how a command of qdsweep starts in an image that sees one folder of this machine.
+
+    Apptainer may also mount its defaults, such as /tmp.
+
+    Args:
+        name: The image; see `find_image`.
+        folder: The folder.
+        at: Its part that the command starts in.
+
+    Raises:
+        BadInput: Apptainer or the image is missing, or the folder has a name for neither.
+    """
+    program, prefix = find_program()
+    image = prepare_image(name)
+    _check_name(folder)
+    _hand_in(prefix)
+    about: dict[str, object] = {"image": str(image), "digest": image_digest(image), "slurm": {}}
+    os.environ[prefix + HOST_VARIABLE] = json.dumps(about)
+    return [program, *options([str(folder)], has_gpus=False, at=at), str(image), *_QDSWEEP]
+
+
+def options(folders: list[str], has_gpus: bool, at: Path | None = None) -> list[str]:
     """Returns the options of Apptainer, which decide what a process sees of this machine."""
     words = ["--silent", "exec", "--cleanenv", "--no-home", "--scratch", SCRATCH]
-    words += ["--pwd", str(Path.cwd())]
+    words += ["--pwd", str(at or Path.cwd())]
     words += [word for folder in folders for word in ("--bind", folder)]
     return [*words, "--nv"] if has_gpus else words
 
@@ -92,7 +124,7 @@ def _run_folder(arguments: argparse.Namespace) -> Path | None:
     """Returns the folder of the run that a command computes; None if it computes none."""
     if "out" in arguments:
         return Path(arguments.out)
-    return Path(arguments.runs, arguments.run) if "runs" in arguments else None
+    return Path(arguments.runs, arguments.run) if "run" in arguments else None
 
 
 def _cluster(arguments: argparse.Namespace) -> Cluster | None:
