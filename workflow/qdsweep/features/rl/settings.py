@@ -11,7 +11,7 @@ from qdsweep.config.model import NOW, FromZero
 
 # For reload files: what may be named, and former names -> the names now.
 _LEARNERS = f"{__package__}.learners"
-PICKLED = (_LEARNERS,)
+PICKLED = (_LEARNERS, f"{__package__}.reward_scale")
 MOVED = {
     **{
         f"qdsweep.algorithms.rl.{name}": f"{_LEARNERS}.{name}"
