@@ -30,7 +30,7 @@ BUDGET_NAMES = (*BUDGETS, "env_steps")
 
 def _way(value: Any) -> str:
     """Returns the tag of a way to evaluate again: its type, or "null"."""
-    way = value.get("type") if isinstance(value, dict) else getattr(value, "type", "")
+    way = value.get("type", "") if isinstance(value, dict) else getattr(value, "type", "")
     return "null" if way is None else str(way)
 
 
