@@ -53,6 +53,7 @@ _PARTS = {
     "algorithm.archive": "archive",
     "algorithm.emitters.N": "emitter",
     "algorithm.scheduler": "scheduler",
+    "resampling": "resampling",
 }
 # Types and limits of JSON schemas, in words.
 _KINDS = {"boolean": "true or false", "string": "text", "object": "mapping"}
@@ -185,7 +186,7 @@ def _types_of_parts() -> dict[str, dict[str, Node]]:
             for name, inner in model["properties"].items():
                 collect(f"{key}.{name}{_number(inner)}", inner)
 
-    for name in ("domain", "algorithm"):
+    for name in ("domain", "algorithm", "resampling"):
         collect(name, _schema(Experiment)["properties"][name])
     return parts
 
@@ -280,7 +281,8 @@ def _default(node: Node) -> str:
     value = node["default"]
     if value and _models(node):
         keys = node.get("properties", {})  # of a union, the other keys have their own defaults
-        items = [f"{key}: {value[key]}" for key in value if _differs(value, key, keys)]
+        shown = {key: "null" if of is None else of for key, of in value.items()}
+        items = [f"{key}: {shown[key]}" for key in value if _differs(value, key, keys)]
         return f"`{{{', '.join(items)}}}`" if items else ""
     return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
 
@@ -292,7 +294,10 @@ def _differs(value: Node, key: str, keys: Node) -> bool:
 def _type(model: Node) -> str:
     """Returns the `type` that chooses a model of several; empty for a model without one."""
     node = model["properties"].get("type")
-    return "" if node is None else str(node.get("const", "module:Class"))
+    if node is None:
+        return ""
+    kind = node.get("const", "module:Class")
+    return "null" if kind is None else str(kind)
 
 
 def _presets(kind: str) -> str:

@@ -59,6 +59,7 @@ SMALL = {
 }
 # Values that differ enough in a tiny run, by the last part of a key.
 FAR: dict[str, list[Any]] = {
+    "depth": [1, 3],
     "bounds": [[-2.5, 2.5], [-1.5, 1.5]],
     "ranges": [[[-3, 3], [-3, 3]]],
     "es_kwargs": [{"mirror_sampling": False}, {"n_vectors": 1}],
@@ -92,7 +93,10 @@ QUICK = {
 
 def small(name: str, home: Any = SMALL, **changes: Any) -> Experiment:
     """Returns a tiny experiment of a preset, long enough for its keys to act."""
-    plain = with_algorithm(name, home).algorithm
+    made = with_algorithm(name, home)
+    plain = made.algorithm
+    if made.resampling.type is not None:  # its keys have no effect without noise
+        home = {**home, "domain": "noisy_arm_measures"}
     base: dict[str, Any] = {}
     if plain.needs_experience:
         base = {"batch_size": 9 if "mega" in name else 3, "iterations": 4}

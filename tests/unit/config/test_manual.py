@@ -18,6 +18,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.domain_keys import DomainConfig, PolicyDomain
 from qdsweep.config.emitters import EmitterKind
 from qdsweep.config.model import Model
+from qdsweep.config.resampling import Resampling
 from qdsweep.sweep.runs import table_of_runs
 
 
@@ -29,7 +30,7 @@ def test_generated_files_are_those_of_the_models(path: Path):
 
 
 # Their keys are described for each type that has them.
-BASES = (EmitterKind, DomainConfig, PolicyDomain)
+BASES = (EmitterKind, DomainConfig, PolicyDomain, Resampling)
 
 
 def models(model: type[Model] = Model) -> Iterator[type[Model]]:
@@ -51,7 +52,7 @@ def test_every_key_has_a_description_and_is_in_the_reference():
     for model in models():
         for name, field in model.model_fields.items():
             if name == "type" and get_origin(field.annotation) is Literal:
-                kind = get_args(field.annotation)[0]
+                kind = get_args(field.annotation)[0] or "null"
                 assert re.search(rf"^### \w+ `{kind}`$", text, flags=re.M), model
                 continue
             assert field.description, f"{model.__name__}.{name} has no description"

@@ -107,6 +107,24 @@ CASES = {
         },
     },
     "without a history": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
+    **{
+        f"samples: {algorithm[11:]}": {
+            "domain": f"noisy_arm_{noise}",
+            "algorithm": algorithm,
+            "initial_solutions": 4,
+        }
+        for algorithm, noise in (
+            ("map_elites_adaptive", "two_spreads"),
+            ("map_elites_archive_sampling", "measures"),
+            ("map_elites_deep_grid", "joint"),
+            ("map_elites_extract", "bimodal_measures"),
+        )
+    },
+    "samples for CMA-ME": {
+        "domain": "noisy_arm_measures",
+        "algorithm": "cma_me",
+        "resampling": {"type": "extract", "share": 0.5, "depth": 3, "rule": "lower_bound"},
+    },
 }
 # Their cells move, or they have none.
 WITHOUT_HISTORY = (*("without a history", "boundaries and gradients", "dns", "sliding_boundaries"),)
@@ -224,6 +242,7 @@ def test_killed_in_a_batch_and_then_with_two_workers(case, tmp_path):
         *("cma_mae", "cma_mega", "metrics of the user", "learned observations", "one by one"),
         *("dds", "failures", "elites leave their cells", "thresholds below elites"),
         *("schedule 7", "schedule 9", "pga_me", "td3"),
+        *("samples: adaptive", "samples: extract"),
     ],
 )
 def test_in_a_batch(case, kill, tmp_path):
@@ -262,13 +281,13 @@ def test_while_it_logs_a_failure(number, tmp_path):
     "case",
     [
         *("failures", "two batches", "thresholds below elites", "boundaries and gradients"),
-        *("cma_mega_es", "ppo"),
+        *("cma_mega_es", "ppo", "samples: adaptive"),
     ],
 )
 def test_its_partial_results_are_those_of_its_last_whole_iteration(case, tmp_path):
     """Archive, counts and metrics, in the files of a snapshot and in status.json."""
     exp, found = made(case, 4), set()
-    rows = (75, 137, 205) if case == "ppo" else range(0, 60, 3)
+    rows = (75, 137, 205) if case == "ppo" else range(0, 200, 3)
     for parts in rows:
         out = tmp_path / str(parts)
         if attempt(exp, out, parts, 1):

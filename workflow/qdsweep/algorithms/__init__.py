@@ -32,7 +32,8 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     require_packages_of(experiment)
     if why := getattr(domain, "why_not_new", ""):
         raise BadInput(why)
-    module, name = experiment.algorithm.code.split(":")
+    code = experiment.resampling.code or experiment.algorithm.code
+    module, name = code.split(":")
     made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
     if made.needs_jacobian and not hasattr(domain, "jacobian"):
         raise BadInput(

@@ -89,6 +89,8 @@ class Before(NamedTuple):
         if self.cells is None:
             return self.elites
         now = archive.rows()
+        if not len(self.cells):
+            return now
         same = ~np.isin(now["index"], self.cells)
         rows = {name: np.concatenate([now[name][same], self.elites[name]]) for name in now}
         return archive_rows(rows, indexed=True)
@@ -104,6 +106,7 @@ class Archive(ABC):
             is undefined then.
         cells_stay: Whether a point of the measure space always stays in the same cell.
         replaces_ties: Whether a solution may replace an elite of the same objective.
+        loses_elites: Whether a cell may become empty.
 
     Example:
         The archive of an algorithm, after its first batch:
@@ -126,6 +129,7 @@ class Archive(ABC):
     cells: int | None
     cells_stay: bool
     replaces_ties: bool = True
+    loses_elites: bool = False
 
     @abstractmethod
     def rows(self) -> Arrays:
@@ -167,6 +171,10 @@ class Archive(ABC):
         """
         occupied, objectives = self.objectives(cells)
         return occupied, objectives[:, np.newaxis]
+
+    def touched(self, measures: Floats) -> Cells:
+        """Returns the cells that the latest batch, of ``(n, m)`` measures, may have changed."""
+        return self.cells_of(measures)
 
     def rows_in(self, cells: Cells) -> Arrays:
         """Returns the `rows` in some cells, in any order."""

@@ -14,8 +14,8 @@ class Changes:
     """Compares an archive with the one after the last iteration.
 
     Most archives only change in the cells of new solutions, and only to a better objective. In
-    others, every cell is compared. An elite is another one if its objective, its measures or its
-    evaluation seed is another.
+    those that the user's code may change, every cell is compared. An elite is another one if its
+    objective, its measures or its evaluation seed is another.
 
     Args:
         archive: The archive, whose cells stay. Methods take it again, because a pickle replaces it.
@@ -33,7 +33,7 @@ class Changes:
     def told(self, archive: Archive, measures: Floats) -> None:
         """Records the cells that a batch may have changed, by its ``(n, m)`` measures."""
         if not self.is_own:
-            self._touched.append(archive.cells_of(measures))
+            self._touched.append(archive.touched(measures))
 
     def resume(self, archive: Archive, best: Floats, before: tuple[Cells, Floats] | None) -> Cells:
         """Continues from the elites after the last iteration.
@@ -88,15 +88,20 @@ class Changes:
             changed = _any(_differ(now, self._elites))
             return self._cells[changed], now[changed]
         cells = np.unique(np.concatenate(self._touched)) if self._touched else self._cells[:0]
-        cells, elites = self._look_in(archive, cells)  # no cell is emptied
-        changed = _any(elites != self._elites[cells])
+        if archive.loses_elites:
+            elites = self._look(archive, cells)
+            changed = _any(_differ(elites, self._elites[cells]))
+        else:
+            cells, elites = self._look_in(archive, cells)
+            changed = _any(elites != self._elites[cells])
         return cells[changed], elites[changed]
 
-    def _look(self, archive: Archive) -> Floats:
-        """Returns the present elites of all cells."""
-        cells, elites = self._look_in(archive, self._cells)
-        every = np.full((len(self._cells), *elites.shape[1:]), np.nan)
-        every[cells] = elites
+    def _look(self, archive: Archive, cells: Cells | None = None) -> Floats:
+        """Returns the present elites of some sorted cells, or of all, NaN where one is empty."""
+        cells = self._cells if cells is None else cells
+        occupied, elites = self._look_in(archive, cells)
+        every = np.full((len(cells), *elites.shape[1:]), np.nan)
+        every[np.searchsorted(cells, occupied)] = elites
         return every
 
     def _look_in(self, archive: Archive, cells: Cells) -> tuple[Cells, Floats]:

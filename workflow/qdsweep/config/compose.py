@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from qdsweep.config.archive_kinds import PluginArchive
 from qdsweep.config.domain import DomainSettings
 from qdsweep.config.emitters import PluginEmitter
-from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.experiment import BUDGETS, Experiment, ResamplingSettings
 from qdsweep.config.explain import explain
 from qdsweep.config.families import AlgorithmSettings, PluginAlgorithm, PluginScheduler
 from qdsweep.config.files import read_preset, require_text
@@ -43,6 +43,15 @@ _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
 _FIRST: Path = ("first_batch",)
 _FIRST_OF_EACH = "initial_solutions"
 _EMITTERS: Path = ("algorithm", "emitters")
+# A key of the experiment that a preset of an algorithm may have, as it is part of algorithms of
+# papers.
+_OF_ALGORITHMS = "resampling"
+_Kind = Literal["algorithm", "domain", "resampling"]
+_MODELS: dict[_Kind, Any] = {
+    "algorithm": AlgorithmSettings,
+    "domain": DomainSettings,
+    "resampling": ResamplingSettings,
+}
 # The parts of an algorithm that may be the user's; for emitters, each item.
 _OWN: tuple[tuple[Path, type[Model]], ...] = (
     (("algorithm",), PluginAlgorithm),
@@ -236,10 +245,11 @@ def read_domain(name: str) -> DomainSettings:
     return domain
 
 
-def read_part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any]) -> Any:
-    """Reads the `algorithm:` or `domain:` part of a run's config.yaml as its model.
+def read_part(kind: _Kind, data: Mapping[str, Any]) -> Any:
+    """Reads a part of a run's config.yaml, or a preset, as its model.
 
-    Runs of earlier releases have no `title` and no `cite`; those of the preset of that name are
+    The key `resampling` of a preset, which belongs to the experiment, is left out. Runs of earlier
+    releases have no `title` and no `cite`; those of the preset of that name are
     taken.
 
     Args:
@@ -247,21 +257,22 @@ def read_part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any]) -> 
         data: Its keys and values.
 
     Returns:
-        An `Algorithm` or a domain.
+        The model of an algorithm or of a domain, or a `Resampling`.
 
     Raises:
         BadInput: A key or value is wrong.
     """
     preset: Mapping[str, Any] = {}
-    if "title" not in data:
+    if "title" not in data and kind != "resampling":
         with contextlib.suppress(BadInput):
             preset, _ = read_preset(f"{kind}s", str(data.get("name")))
     data = {key: preset[key] for key in ("title", "cite") if key in preset} | dict(data)
+    data.pop(_OF_ALGORITHMS, None)
     return _part(kind, data, f"{kind} of config.yaml")
 
 
-def _part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any], source: str) -> Any:
-    model: Any = DomainSettings if kind == "domain" else AlgorithmSettings
+def _part(kind: _Kind, data: Mapping[str, Any], source: str) -> Any:
+    model = _MODELS[kind]
     try:
         return TypeAdapter(model).validate_json(json.dumps(data))
     except ValidationError as error:
@@ -293,8 +304,11 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
                 values, origin = _preset(kind, preset)
             except BadInput as error:
                 raise BadInput(f"{by}: {error}") from None
-            draft.put((kind,), copy.deepcopy(values), origin or by)
             draft.written.append((values, origin))
+            values = copy.deepcopy(values)
+            if kind == "algorithm" and _OF_ALGORITHMS in values:
+                draft.put((_OF_ALGORITHMS,), values.pop(_OF_ALGORITHMS), origin or by)
+            draft.put((kind,), values, origin or by)
             draft.fold_arguments()
         elif not own:
             from difflib import get_close_matches

@@ -4,16 +4,18 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from qdsweep.config.domain import DomainSettings
 from qdsweep.config.families import AlgorithmSettings
 from qdsweep.config.keys import Schedule
-from qdsweep.config.model import NOW, Model, value_text
+from qdsweep.config.model import NOW, Model, tagged, value_text
 from qdsweep.config.own_metric import OwnMetricSettings, own_metrics
+from qdsweep.config.resampling import NoResampling, Resampling
 from qdsweep.errors import BadInput
+from qdsweep.features import modules
 
 # Part of every run id; raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -24,6 +26,28 @@ BUDGETS = ("iterations", "evaluations", "steps")
 SEEDS = range(2**63)
 # Their names in a sweep.
 BUDGET_NAMES = (*BUDGETS, "env_steps")
+
+
+def _way(value: Any) -> str:
+    """Returns the tag of a way to evaluate again: its type, or "null"."""
+    way = value.get("type", "") if isinstance(value, dict) else getattr(value, "type", "")
+    return "null" if way is None else str(way)
+
+
+if TYPE_CHECKING:
+    ResamplingSettings = Resampling
+else:
+    ResamplingSettings = Annotated[
+        Union[
+            Annotated[NoResampling, Tag("null")],
+            *(
+                tagged(model)
+                for feature in modules("settings")
+                for model in getattr(feature, "RESAMPLING", ())
+            ),
+        ],
+        Discriminator(_way),
+    ]
 
 
 class ArchiveSize(Model):
@@ -148,6 +172,13 @@ class Experiment(Model):
             "it [steps]"
         ),
     )
+    resampling: ResamplingSettings = Field(
+        default=NoResampling(),
+        description=(
+            "how the run evaluates solutions again where results depend on the evaluation's seed. "
+            "Every evaluation counts in the budget; `type: null`: each solution once"
+        ),
+    )
     seed: int = Field(
         default=0,
         ge=SEEDS.start,
@@ -207,9 +238,26 @@ class Experiment(Model):
 
     @property
     def first_iteration(self) -> int:
-        """Solutions of the first iteration, which count towards the budget as all do."""
+        """Evaluations of the first iteration, which count towards the budget as all do."""
+        return self.resampling.evaluations(self._first_solutions, first=True)
+
+    @property
+    def _first_solutions(self) -> int:
         sizes = self.num_emitters, self.batch_size, self.first_batch
         return self.algorithm.first_iteration(*sizes)
+
+    @property
+    def draws_as_later(self) -> bool:
+        """Whether the first iteration has as many new solutions as a later one."""
+        return self._first_solutions == self.num_emitters * self.batch_size
+
+    @property
+    def later_iteration(self) -> int:
+        """Evaluations of a later iteration, or the least number of them."""
+        return self._evaluations(self.batch_size)
+
+    def _evaluations(self, batch_size: int) -> int:
+        return self.resampling.evaluations(self.num_emitters * batch_size, first=False)
 
     @property
     def own_parts(self) -> dict[str, Any]:
@@ -272,7 +320,8 @@ class Experiment(Model):
 
         A learner plays batches until it has enough steps, and greedy episodes at intervals.
         """
-        return self.evaluations is None and self.algorithm.explores
+        more = self.algorithm.explores or self.resampling.may_evaluate_more
+        return self.evaluations is None and more
 
     @property
     def judges_its_first_policy_alone(self) -> bool:
@@ -297,9 +346,9 @@ class Experiment(Model):
         evaluations, done, batch_size = self.first_iteration, 1, self.batch_size
         for change in self.schedule:
             at = min(change.at, iterations)
-            evaluations += (at - done) * self.num_emitters * batch_size
+            evaluations += (at - done) * self._evaluations(batch_size)
             done, batch_size = at, change.set.get("batch_size", batch_size)
-        return evaluations + (iterations - done) * self.num_emitters * batch_size
+        return evaluations + (iterations - done) * self._evaluations(batch_size)
 
     def changes_after(self, iteration: int) -> dict[str, Any]:
         """Returns what changes between an iteration and the next: dotted key -> new value."""
@@ -307,7 +356,7 @@ class Experiment(Model):
 
     def idle(self) -> Iterator[tuple[str, str]]:
         """Yields keys without effect, also after all scheduled changes; see `Model`."""
-        found = dict(self.idle_in("domain", "algorithm"))
+        found = dict(self.idle_in("domain", "algorithm", "resampling"))
         if found and self.schedule:
             data = self.model_dump(mode="json", exclude={"schedule"})
             for change in self.schedule:
@@ -391,6 +440,7 @@ class Experiment(Model):
                 f"{self.domain.name} has no jacobian. Use an algorithm without gradients, such as "
                 "cma_me"
             )
+        self.resampling.check(self.algorithm, self.domain)
         return self
 
 

@@ -113,6 +113,11 @@ class Composition(AlgorithmConfig):
         return any(emitter.needs_jacobian for emitter in self.emitters)
 
     @property
+    def why_no_resampling(self) -> str:
+        """Gradients are those of one evaluation."""
+        return "its emitters ask for gradients" if self.needs_jacobian else ""
+
+    @property
     def packages(self) -> tuple[str, ...]:
         """What its archive needs."""
         return self.archive.packages

@@ -180,6 +180,16 @@ class AlgorithmConfig(Model, ABC):
         return False
 
     @property
+    def why_no_resampling(self) -> str:
+        """Why its solutions cannot be evaluated again by the key `resampling`; empty if they can.
+
+        Only emitters around an archive accept means of several evaluations.
+        """
+        if self.needs_experience:
+            return "it learns from the steps of each episode"
+        return "it decides itself what it evaluates, and how often"
+
+    @property
     def needs_gpu(self) -> bool:
         """Whether the main process computes on a GPU."""
         return False

@@ -39,7 +39,8 @@ class Insertions:
             return
         self._changes = Changes(self._archive, is_own=is_own)
         # An earlier release did not record cells that have become empty.
-        self._has_removals = is_own and (not state.iterations or bool(header.get("removals")))
+        may_lose = is_own or self._archive.loses_elites
+        self._has_removals = may_lose and (not state.iterations or bool(header.get("removals")))
         try:
             rows = self._file.read()
             if rows is None and state.iterations:

@@ -83,7 +83,7 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
         BadInput: Some workers would never have anything to do.
     """
     for run, experiment in runs.items():
-        batch = experiment.num_emitters * experiment.batch_size
+        batch = experiment.later_iteration
         if cluster.workers > batch and experiment.algorithm.batch_is_known:
             raise BadInput(
                 f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "

@@ -448,8 +448,8 @@ def first_batches(runs: Mapping[str, Experiment]) -> Iterator[str]:
 
 
 def _first_batch(experiment: Experiment) -> str | None:
-    later, first = experiment.num_emitters * experiment.batch_size, experiment.first_iteration
-    if first == later or experiment.algorithm.explores:  # its batches have no fixed size
+    later, first = experiment.later_iteration, experiment.first_iteration
+    if experiment.draws_as_later or experiment.algorithm.explores:  # its batches have no fixed size
         return None
     whole = planned_evaluations(experiment)
     if not whole:

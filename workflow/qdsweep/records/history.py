@@ -1,7 +1,8 @@
 """history.npz: every change of an elite of a run, so that any earlier archive is known.
 
 A row is an insertion into a cell, or has no objective (NaN) if the cell has become empty. Only an
-algorithm with code of the user empties cells. Its file has a further array, `removals`. Earlier
+algorithm with code of the user, or one that evaluates its elites again, empties cells. Its file has
+a further array, `removals`. Earlier
 releases recorded neither removals nor elites that changed where no new solution was.
 """
 

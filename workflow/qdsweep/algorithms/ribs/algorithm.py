@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -261,13 +262,22 @@ class RibsAlgorithm(Algorithm):
             change_emitter(emitter, name, value)
 
 
-def make_ribs(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlgorithm:
+def make_ribs(
+    experiment: Experiment,
+    domain: Domain,
+    shared: Path | None,
+    more: Mapping[str, Any] = MappingProxyType({}),
+    classes: Mapping[type[ArchiveBase], Callable[..., ArchiveBase]] = MappingProxyType({}),
+) -> RibsAlgorithm:
     """Builds the archives, emitters and scheduler of an experiment.
 
     Args:
         experiment: The experiment; all seeds here derive from the first child of its seed.
         domain: Its domain.
         shared: The folder of centroids; None for arbitrary points.
+        more: Fields of each elite in addition to those of the domain, as `Fields`. An emitter of
+            the user's whose `tell` takes no fields excludes them.
+        classes: Classes of archives in the place of pyribs', see `build_archive`.
     """
     algorithm, centroids = experiment.algorithm, Centroids(shared)
     assert isinstance(algorithm, Composition)
@@ -276,12 +286,14 @@ def make_ribs(experiment: Experiment, domain: Domain, shared: Path | None) -> Ri
     fields = archive_fields(domain)
     if not all(map(takes_fields, algorithm.emitters)):
         del fields[SEED]
+    else:
+        fields |= more
     result = None
     if algorithm.result_archive:
         reported = algorithm.reported_archive
         result = build_archive(reported, experiment, domain, fields, centroids, result_seed)
     archive = build_archive(
-        algorithm.archive, experiment, domain, fields, centroids, archive_seed, result
+        algorithm.archive, experiment, domain, fields, centroids, archive_seed, result, classes
     )
     scheduler = algorithm.scheduler
     sizes = algorithm.group_sizes(experiment.num_emitters)

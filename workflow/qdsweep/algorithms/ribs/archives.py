@@ -11,9 +11,10 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -311,6 +312,7 @@ def build_archive(
     centroids: Centroids,
     seed: np.random.SeedSequence,
     result: ArchiveBase | None = None,
+    classes: Mapping[type[ArchiveBase], Callable[..., ArchiveBase]] = MappingProxyType({}),
 ) -> ArchiveBase:
     """Builds an archive from its config.
 
@@ -322,6 +324,7 @@ def build_archive(
         centroids: Gives the centroids of a CVT archive.
         seed: The seed of the archive's random draws.
         result: The archive of results, if there is another one.
+        classes: Classes of pyribs -> what is called in their place, with the same arguments.
     """
     if isinstance(archive, config.PluginArchive):
         given = {**what_is_given(experiment, domain, fields), "seed": seed}
@@ -333,7 +336,7 @@ def build_archive(
     if isinstance(archive, config.DiscountArchive):
         return _discounts(archive, domain, seed, result)
     kind = ARCHIVE_TYPES[archive.type]
-    archive_class: Any = kind.ribs
+    archive_class: Any = classes.get(kind.ribs, kind.ribs)
     return archive_class(
         solution_dim=domain.solution_dim,
         qd_score_offset=domain.objective_range[0],

@@ -125,8 +125,8 @@ def objectives(
     archive: ArchiveBase, cells: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Returns the occupied cells among these, and the objective of each elite."""
-    occupied, data = archive._store.retrieve(cells, fields=["objective"])
-    return cells[occupied], data["objective"][occupied]
+    occupied, objective = objectives_at(archive, cells)
+    return cells[occupied], objective[occupied]
 
 
 def marks(
@@ -142,6 +142,44 @@ def elites_in(archive: ArchiveBase, cells: NDArray[np.int64]) -> dict[str, NDArr
     """Returns the elites in some cells, as `data` of the archive."""
     occupied, data = archive._store.retrieve(cells)
     return {name: values[occupied] for name, values in data.items()}
+
+
+def fields_of(archive: ArchiveBase) -> dict[str, tuple[Any, Any]]:
+    """Returns shape and type of each field of an archive's elites, without the threshold."""
+    fields = dict(archive._store.field_desc)
+    del fields["threshold"]
+    return fields
+
+
+def occupied_cells(archive: ArchiveBase) -> NDArray[np.int32]:
+    """Returns the cells with elites, in the order in which they were filled."""
+    cells: NDArray[np.int32] = archive._store.occupied_list
+    return cells
+
+
+def objectives_at(
+    archive: ArchiveBase, cells: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Returns which cells ``(n,)`` are occupied, and the objective of the elite in each of them."""
+    occupied, data = archive._store.retrieve(cells, fields=["objective"])
+    return occupied, data["objective"]
+
+
+def put_elites(
+    archive: ArchiveBase, cells: NDArray[np.int64], elites: dict[str, NDArray[Any]]
+) -> None:
+    """Makes solutions the elites of their cells, whatever was there."""
+    archive._store.add(cells, elites | {"threshold": elites["objective"]})
+
+
+def empty_cells(archive: ArchiveBase, cells: NDArray[np.int64]) -> None:
+    """Removes the elites of some occupied cells. The others keep their order."""
+    properties = archive._store._props
+    properties["occupied"][cells] = False
+    listed = archive._store.occupied_list
+    left = listed[properties["occupied"][listed]]
+    properties["occupied_list"][: len(left)] = left
+    properties["n_occupied"] = len(left)
 
 
 def every_objective(archive: ArchiveBase, *, indexed: bool) -> NDArray[np.float64]:

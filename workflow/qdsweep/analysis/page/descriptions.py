@@ -19,6 +19,7 @@ from qdsweep.config.keys import ALIASED, models_in
 from qdsweep.config.model import Model, value_text
 from qdsweep.config.own_code import load_class, parameters
 from qdsweep.config.references import bibliography
+from qdsweep.config.resampling import Resampling
 from qdsweep.runs.load import Run
 from qdsweep.text import TIMES, exact, listed, number
 
@@ -58,7 +59,7 @@ _SEEDS = {
 }
 _IDLE = object()  # the value of a key that has no effect next to the others
 # Parts of an experiment that other sentences describe.
-_TOLD = ("algorithm", "archive", "schedule", "seed", *BUDGETS)
+_TOLD = ("algorithm", "archive", "resampling", "schedule", "seed", *BUDGETS)
 # Keys of a domain that `task` states, if they decide anything.
 _TOLD_OF_DOMAIN = (
     *("type", "name", "title", "cite", "solution_dim", "num_measures", "episodes"),
@@ -223,7 +224,7 @@ def _variant(title: str, configs: list[dict[str, Any]], models: list[AlgorithmSe
             options.append(StatedValue("its default"))
         if any(not option.is_quiet for option in options) or len(options) > 1:
             facts.setdefault(kind, []).append(_fact(phrase, [option.text for option in options]))
-    title += cite(models[0].papers)
+    title += cite(dict.fromkeys((*models[0].papers, *_resampling(configs[0]).cite)))
     own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])
     text = f"{title} used {listed(own)}." if own else f"{title} was run."
     mixed = listed([_kind_text(kind.partition("#")[0], of) for kind, of in facts.items()])
@@ -368,12 +369,20 @@ def _parts(
         yield _BANDIT, Bandit, {key: scheduler.get(key) for key in ("zeta", "reselect")}
     else:
         yield "", type(model), scheduler.get("arguments", {})
+    resampling = _resampling(config)
+    yield "", type(resampling), resampling.model_dump()
     if "add_mode" in algorithm:
         single = algorithm["add_mode"] == "single"
         yield "", type(model), {"add_mode": "one after another" if single else _AT_ONCE}
     if "result_archive" in algorithm:
         result = "a passive elitist archive" if algorithm["result_archive"] else None
         yield "", type(model), {"result_archive": result}
+
+
+def _resampling(config: dict[str, Any]) -> Resampling:
+    """Returns how a run evaluates solutions again; earlier releases have no such key."""
+    made: Resampling = read_part("resampling", config.get("resampling", {"type": None}))
+    return made
 
 
 def _restart_text(rule: str | int) -> str:
