@@ -81,10 +81,10 @@ class ExportRecords:
 
     @cached_property
     def seeds(self) -> dict[str, set[int]]:
-        """Group -> the seeds of its own runs."""
+        """Group -> the seeds of its own runs that have results."""
         seeds: dict[str, set[int]] = {}
         for row in self.plan.computed:
-            seeds.setdefault(row.group, set()).add(_seed_of(row.run))
+            seeds.setdefault(row.group, set()).update([_seed_of(row.run)] * (row.run in self.own))
         return seeds
 
 
@@ -268,6 +268,8 @@ def _failures(records: ExportRecords) -> str:
     states |= {run: "missing" for run in records.planned if run not in {*records.runs, *states}}
     shown = [f"{run} ({state})" for run, state in sorted(states.items())]
     runs = listed(shown, most=_LISTED) if shown else "every run is finished"
+    if len(shown) > _LISTED:
+        runs = f"{len(shown)} of {plural(len(records.planned), 'run')}: {runs}"
     failed = sum(int(about.get("failures") or 0) for about in records.own.values())
     again = sum(each.get("how") != "finished" for each in records.attempts)
     text = f"{runs}; {plural(failed, 'failed evaluation')}"

@@ -236,21 +236,26 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
     # must be there.
     lost = any(states[run] == "missing" and run not in known for run in rows)
     if open_runs and (not known or lost or "unfinished" in known.values()):
-        more = f" and {len(open_runs) - _SHOWN} more" if len(open_runs) > _SHOWN else ""
         raise BadInput(
             f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
-            f"{', '.join(open_runs[:_SHOWN])}{more}. Finish them (`snakemake`), or make tables and "
+            f"{_some(open_runs)}. Finish them (`snakemake`), or make tables and "
             "figures of what is there: `snakemake --cores 1 --config partial=true`"
         )
     if outdated:
         print(
-            "qdsweep: outdated, computed with other code than the package has: "
-            f"{', '.join(outdated)}",
+            f"qdsweep: outdated, computed with other code than the package has: {_some(outdated)}",
             file=sys.stderr,
         )
     if open_runs:
-        print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)
+        print(f"qdsweep: not finished: {_some(open_runs)}", file=sys.stderr)
     return {run: files for run, files in results.items() if files.summary.exists()}
+
+
+def _some(lines: Sequence[str], between: str = ", ") -> str:
+    """Returns the first lines, and how many more there are."""
+    shown = between.join(lines[:_SHOWN])
+    more = between if between.isspace() else " "
+    return shown + (f"{more}and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else "")
 
 
 def _attempts(run: RunDir) -> list[dict[str, Any]]:
@@ -393,11 +398,9 @@ def _check(path: Path, secrets: list[Secret], kept: Collection[str]) -> None:
             if name.partition("/")[2] not in kept:
                 traces += findings(name, archive.read(name), secrets)
     if traces:
-        more = f"\nand {len(traces) - _SHOWN} more" if len(traces) > _SHOWN else ""
         raise QdsweepError(
             "nothing was written, because it would tell who made it:\n"
-            + "\n".join(traces[:_SHOWN])
-            + more
+            + _some(traces, "\n")
             + "\nA config that names a folder or a person: change it there and run `snakemake` "
             "again. A name that is a common word: --allow WORD"
         )
