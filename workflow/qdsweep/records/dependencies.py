@@ -148,6 +148,8 @@ def record_code(run: RunDir, record: Mapping[str, str]) -> None:
     """
     with Lock(run.state.lock):
         before = recorded(run.state)
+        if not differing(before):  # another start was quicker
+            return
         now = datetime.now(UTC).isoformat(timespec="seconds")
         earlier = [*accepted(run.state), {"until": now, "sources": before}]
         code = {"accepted": earlier, "sources": dict(record)}
@@ -170,14 +172,15 @@ def name_code(state: StateDir, record: Mapping[str, str]) -> None:
         write_status(state, {**read_json_if_whole(state.status), "sources": dict(record)})
 
 
-def set_aside(run: RunDir, results: Results) -> Path:
-    """Moves the folder of a run to results/outdated/, where nothing is replaced.
+def set_aside(run: RunDir, results: Results) -> None:
+    """Moves the folder of an outdated run to results/outdated/, where nothing is replaced.
 
-    Returns:
-        Its new place: the run's id, with a number where an earlier one has that name.
+    Its new name is the run's id, with a number where an earlier one has that name.
     """
     results.outdated.mkdir(exist_ok=True)
     with Lock(run.state.lock) as lock:
+        if not differing(recorded(run.state)):  # another start was quicker
+            return
         for number in count(1):
             place = RunDir(results.outdated / (run.name + f".{number}" * (number > 1)))
             if not place.path.exists():
@@ -186,7 +189,6 @@ def set_aside(run: RunDir, results: Results) -> Path:
         lock.path = place.state.lock
         if (films := results.explore / run.name).is_dir():
             shutil.move(films, place.path / results.explore.name)
-    return place.path
 
 
 def note_imports(targets: Iterable[str]) -> None:
