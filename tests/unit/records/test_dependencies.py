@@ -232,3 +232,26 @@ def test_a_process_with_an_earlier_import_is_refused():
     finally:
         forget_plugins()
     refuse_earlier_imports(targets)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("zzh.py", "config/plugins/zzh.py"),
+        ("zzh.py", "zzh/__init__.py"),
+        ("zzh/__init__.py", "config/plugins/zzh.py"),
+        ("config/plugins/zzh.py", "config/plugins/zzh/__init__.py"),
+    ],
+)
+def test_a_module_that_another_one_hides_has_changed(before: str, after: str):
+    with folder_on_the_path():
+        for path in (task := Path("config/plugins/zzt.py"), Path(before), Path(after)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        task.write_text("import zzh\nclass T: ...\n")
+        Path(before).write_text("VALUE = 1\n")
+        record = sources_of_plugins(["zzt:T"])
+        assert [*record] == [before] and not differing(record)
+        Path(after).write_text("VALUE = 1  # the same code\n")
+        assert not differing(record)
+        Path(after).write_text("VALUE = 2\n")
+        assert differing(record) == (before,)

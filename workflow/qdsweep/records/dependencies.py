@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
-from qdsweep.config.own_code import declared_files, find_source, imported_files, load_plugin
+from qdsweep.config.own_code import declared_files, find_source, imported_files, load_plugin, module_of
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, signature
@@ -81,13 +81,17 @@ def differing(record: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _located(name: str) -> Path | None:
-    """Returns the file that a record names; None where it is gone."""
-    if Path(name).is_file():
-        return Path(name)
-    if "/" not in name and not name.endswith(".py"):  # a module of another folder
-        with contextlib.suppress(BadInput):
-            return find_source(name)
-    return None
+    """Returns the file that a record names, or the one that hides it; None where it is gone."""
+    path = Path(name).absolute()
+    if path.is_file():
+        module = module_of(path) if path.suffix == ".py" else ""
+    elif "/" not in name and not name.endswith(".py"):  # a module of another folder
+        module = name
+    else:
+        return None
+    with contextlib.suppress(BadInput, ImportError, ValueError):
+        return find_source(module) if module else path
+    return path if path.is_file() else None
 
 
 def _hashes(path: Path | None) -> tuple[str, ...]:
