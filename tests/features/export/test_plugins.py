@@ -114,6 +114,22 @@ def test_code_that_has_changed_since_is_packed_as_it_was(study, tmp_path):
     assert not (study / "tiny.zip").exists()
 
 
+@pytest.mark.parametrize("change", ["edited", "gone"])
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_import_that_has_changed_is_packed_as_it_was_or_named(study, tmp_path, change, is_kept):
+    name = f"{HELPER}/depth.py"
+    file = study / "config/plugins" / name
+    before = file.read_text()
+    file.write_text(before + "x = 2\n") if change == "edited" else file.unlink()
+    for kept in (study / "results/sources").glob(f"*/{name}") if not is_kept else ():
+        kept.unlink()
+    printed = qdsweep("export", "tiny", cwd=study)
+    packed = unpack(tmp_path / "kept") / "config/plugins" / name
+    assert (packed.exists() and packed.read_text() == before) == is_kept
+    assert ("other code than the package has" in printed) != is_kept
+    assert is_kept or name in printed
+
+
 def test_the_lines_of_own_files_that_name_a_person_are_listed(study, monkeypatch):
     monkeypatch.setenv("LOGNAME", "nora_jacobsen")
     source = study / f"config/plugins/{MODULE}.py"

@@ -26,7 +26,7 @@ from qdsweep.elites.corrected_archive import LATER
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features.export.blind import AUTHORS, Secret, findings, named_lines, secrets_of
 from qdsweep.features.export.checklist import ExportRecords, checklist
-from qdsweep.features.export.code import packed_code
+from qdsweep.features.export.code import made_with_others, packed_code
 from qdsweep.features.export.complete import require_complete
 from qdsweep.features.export.crate import CRATE_FILE as CRATE
 from qdsweep.features.export.crate import metadata, readme
@@ -43,7 +43,7 @@ from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.status import read_attempts
 from qdsweep.records.study_files import SWEEP_FILE, read_study
 from qdsweep.records.sums import read_checked
-from qdsweep.text import plural
+from qdsweep.text import listed, plural
 
 # Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
 SUMMARY = (
@@ -143,6 +143,11 @@ def export(
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
     study = read_study(sweep) | packed_code(runs, there)
     require_complete(study, plan, there)
+    if others := [*made_with_others(runs, there, study)]:
+        print(
+            f"qdsweep: outdated, computed with other code than the package has: {listed(others)}",
+            file=sys.stderr,
+        )
     attempts = [attempt for run in runs for attempt in _attempts(there.run(run))]
     secrets = secrets_of(results, attempts, allowed, is_public=publication is not None)
     summaries = {run: read_summary(files) for run, files in sorted(runs.items())}
@@ -223,7 +228,6 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
     status = read_csv(path, remedy, usecols=["id", "status"], dtype=str)
     if sorted(status["id"]) != sorted(rows):
         raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
-    outdated = [row.id for row in status.itertuples() if row.status == OUTDATED]
     done = ("finished", OUTDATED)
     known = {row.id: row.status for row in status.itertuples() if row.status not in done}
     states = dict.fromkeys(planned, "finished") | known
@@ -241,12 +245,6 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
             f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
             f"{', '.join(open_runs[:_SHOWN])}{more}. Finish them (`snakemake`), or make tables and "
             "figures of what is there: `snakemake --cores 1 --config partial=true`"
-        )
-    if outdated:
-        print(
-            "qdsweep: outdated, computed with other code than the package has: "
-            f"{', '.join(outdated)}",
-            file=sys.stderr,
         )
     if open_runs:
         print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)
