@@ -18,7 +18,13 @@ from weakref import WeakKeyDictionary
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
-from qdsweep.config.own_code import declared_files, find_source, imported_files, load_plugin, module_of
+from qdsweep.config.own_code import (
+    declared_files,
+    find_source,
+    imported_files,
+    load_plugin,
+    module_of,
+)
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, signature
