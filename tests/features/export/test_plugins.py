@@ -130,6 +130,22 @@ def test_an_import_that_has_changed_is_packed_as_it_was_or_named(study, tmp_path
     assert is_kept or name in printed
 
 
+@pytest.mark.parametrize(
+    "name", ["sweep.yaml", "readme.TXT", "SHA256SUMS", "tables/runs.tsv", "a\\b.txt"]
+)
+def test_a_declared_file_with_a_name_of_the_package_is_refused(study, name):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    source = study / f"config/plugins/{MODULE}.py"
+    source.write_text(SOURCE.replace("    fields", f"    depends = ({name!r},)\n    fields"))
+    with own_modules():
+        compute_sweep(study / "results", EXPERIMENT, "::: seed 1 2")
+    printed = qdsweep("export", "tiny", cwd=study, code=2)
+    names_all(printed, "rename", path.name.rpartition("\\")[2])
+    assert not (study / "tiny.zip").exists()
+
+
 def test_the_lines_of_own_files_that_name_a_person_are_listed(study, monkeypatch):
     monkeypatch.setenv("LOGNAME", "nora_jacobsen")
     source = study / f"config/plugins/{MODULE}.py"

@@ -11,6 +11,7 @@ import io
 import json
 import re
 import sys
+import unicodedata
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -94,6 +95,9 @@ _ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
 _SHOWN_FILE = re.compile(rb'(<p class="lead">.*?<pre>).*?(</pre>)', re.DOTALL)
 # In run.log, of workers on other nodes and of attempts that status.json has lost.
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
+# In the name of a file: what not every system can have.
+_FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
+SUMS = "SHA256SUMS"
 Member = tuple[str, bytes]
 
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
@@ -141,7 +145,11 @@ def export(
         raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
-    study = read_study(sweep) | packed_code(runs, there)
+    config, code = read_study(sweep), packed_code(runs, there)
+    for path in code.keys() & config.keys():
+        if code[path] != config[path]:
+            raise _taken(path)
+    study = config | code
     require_complete(study, plan, there)
     if others := [*made_with_others(runs, there, study)]:
         print(
@@ -356,17 +364,34 @@ def _write(
     publication: Publication | None,
 ) -> int:
     """Writes the members and their metadata with fixed dates; returns the number of files."""
-    sums = {}
+    sums: dict[str, str] = {}
+    names: dict[str, str | None] = dict.fromkeys(map(_plain_name, (CRATE, SUMS)))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members:
+            plain = _plain_name(path)
+            if plain in names or _FORBIDDEN.search(path):
+                raise _taken(names.get(plain) or path)
+            names[plain] = path
             sums[path] = hashlib.sha256(content).hexdigest()
             archive.writestr(_entry(f"{name}/{path}"), content)
         about = metadata(name, sums, summaries, day, publication)
         sums[CRATE] = hashlib.sha256(about).hexdigest()
         archive.writestr(_entry(f"{name}/{CRATE}"), about)
         lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
-        archive.writestr(_entry(f"{name}/SHA256SUMS"), lines)
+        archive.writestr(_entry(f"{name}/{SUMS}"), lines)
     return len(sums) + 1
+
+
+def _plain_name(path: str) -> str:
+    """Returns what is equal for names that some systems take for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def _taken(path: str) -> BadInput:
+    return BadInput(
+        f"{path!r}: a package has a file of its own of that name, or can have no such name: rename "
+        "this file of yours, and start the sweep again"
+    )
 
 
 def _entry(path: str) -> zipfile.ZipInfo:
