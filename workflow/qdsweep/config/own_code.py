@@ -210,12 +210,11 @@ def _find_spec(module_name: str) -> ModuleSpec | None:
     if sys.modules.get(top, top) is None:  # so Python refuses to import it, too
         return None
     spec = PathFinder.find_spec(top) or importlib.util.find_spec(top)
-    name = top
     for part in rest:
         if spec is None or spec.submodule_search_locations is None:
             return None
-        name = f"{name}.{part}"
-        spec = PathFinder.find_spec(name, spec.submodule_search_locations)
+        # The last word alone: for a whole name, a folder without __init__.py asks its parent.
+        spec = PathFinder.find_spec(part, spec.submodule_search_locations)
     return spec
 
 
