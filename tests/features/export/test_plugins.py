@@ -1,7 +1,10 @@
 """`qdsweep export` packs the user's code of the runs, and it computes them again."""
 
 import contextlib
+import os
 import shutil
+import signal
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -9,6 +12,8 @@ from pathlib import Path
 import pytest
 from in_process import compute_run, compute_sweep, qdsweep
 from refusals import names_all
+from support import BIN
+from waiting import wait_until
 
 from qdsweep import load
 from qdsweep.features.export.blind import AUTHORS, findings
@@ -165,3 +170,15 @@ def test_a_line_that_names_an_author_is_found(line):
 @pytest.mark.parametrize("line", ["class Coauthors:", "authority = 1", "an author of this"])
 def test_a_word_like_author_names_nobody(line):
     assert not list(findings("a.py", line.encode(), AUTHORS))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_export_leaves_nothing(study, tmp_path, number):
+    (temporary := tmp_path / "temporary").mkdir()
+    before = {*study.iterdir()}
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen([BIN / "qdsweep", "export", "tiny"], env=env, cwd=study) as process:
+        wait_until(lambda: any(temporary.glob("qdsweep-export-*/config")))
+        process.send_signal(number)
+        assert process.wait(30) != 0
+    assert not [*temporary.iterdir()] and {*study.iterdir()} == before
