@@ -134,6 +134,17 @@ def test_a_changed_key_of_the_sweep_gives_other_runs(folder):
         names_all(verdict(printed, run), "differs", "tiny", "no run of this id")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [("iterations: 3", "iterations: 4", "'iterations': 4"), ("1 2'", "1 2 3'", "-s3-")],
+)
+def test_a_sweep_with_another_budget_or_further_runs_differs(folder, old, new, named):
+    replaced(folder / "sweep.yaml", old, new)
+    sign(folder)
+    printed = reproduce(folder, "--here", "--yes", check=1)
+    names_all(printed, "1 equal bits", "differs: ", named, "sweep.yaml", "summary.")
+
+
 def test_another_cpu_is_the_reason(folder):
     """The library answers for /proc/cpuinfo. Its digest would differ only on some machines."""
     run = changed(folder, 0, archive_digest="0" * 64)

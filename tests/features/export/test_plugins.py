@@ -1,7 +1,10 @@
 """`qdsweep export` packs the user's code of the runs, and it computes them again."""
 
 import contextlib
+import os
 import shutil
+import signal
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -9,6 +12,8 @@ from pathlib import Path
 import pytest
 from in_process import compute_run, compute_sweep, qdsweep
 from refusals import names_all
+from support import BIN
+from waiting import wait_until
 
 from qdsweep import load
 from qdsweep.features.export.blind import AUTHORS, findings
@@ -114,6 +119,38 @@ def test_code_that_has_changed_since_is_packed_as_it_was(study, tmp_path):
     assert not (study / "tiny.zip").exists()
 
 
+@pytest.mark.parametrize("change", ["edited", "gone"])
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_import_that_has_changed_is_packed_as_it_was_or_named(study, tmp_path, change, is_kept):
+    name = f"{HELPER}/depth.py"
+    file = study / "config/plugins" / name
+    before = file.read_text()
+    file.write_text(before + "x = 2\n") if change == "edited" else file.unlink()
+    for kept in (study / "results/sources").glob(f"*/{name}") if not is_kept else ():
+        kept.unlink()
+    printed = qdsweep("export", "tiny", cwd=study)
+    packed = unpack(tmp_path / "kept") / "config/plugins" / name
+    assert (packed.exists() and packed.read_text() == before) == is_kept
+    assert ("other code than the package has" in printed) != is_kept
+    assert is_kept or name in printed
+
+
+@pytest.mark.parametrize(
+    "name", ["sweep.yaml", "readme.TXT", "SHA256SUMS", "tables/runs.tsv", "a\\b.txt"]
+)
+def test_a_declared_file_with_a_name_of_the_package_is_refused(study, name):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    source = study / f"config/plugins/{MODULE}.py"
+    source.write_text(SOURCE.replace("    fields", f"    depends = ({name!r},)\n    fields"))
+    with own_modules():
+        compute_sweep(study / "results", EXPERIMENT, "::: seed 1 2")
+    printed = qdsweep("export", "tiny", cwd=study, code=2)
+    names_all(printed, "rename", path.name.rpartition("\\")[2])
+    assert not (study / "tiny.zip").exists()
+
+
 def test_the_lines_of_own_files_that_name_a_person_are_listed(study, monkeypatch):
     monkeypatch.setenv("LOGNAME", "nora_jacobsen")
     source = study / f"config/plugins/{MODULE}.py"
@@ -133,3 +170,15 @@ def test_a_line_that_names_an_author_is_found(line):
 @pytest.mark.parametrize("line", ["class Coauthors:", "authority = 1", "an author of this"])
 def test_a_word_like_author_names_nobody(line):
     assert not list(findings("a.py", line.encode(), AUTHORS))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_export_leaves_nothing(study, tmp_path, number):
+    (temporary := tmp_path / "temporary").mkdir()
+    before = {*study.iterdir()}
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen([BIN / "qdsweep", "export", "tiny"], env=env, cwd=study) as process:
+        wait_until(lambda: any(temporary.glob("qdsweep-export-*/config")))
+        process.send_signal(number)
+        assert process.wait(30) != 0
+    assert not [*temporary.iterdir()] and {*study.iterdir()} == before

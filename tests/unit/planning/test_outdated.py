@@ -20,9 +20,11 @@ from qdsweep.files import read_json
 from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.start import Start
 from qdsweep.records import progress
-from qdsweep.records.dependencies import recorded
+from qdsweep.records.dependencies import accepted, recorded
 from qdsweep.records.index import Index
 from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.plan import PlannedRun
+from qdsweep.records.progress import read_standing
 from qdsweep.records.status import Status, write_status
 from qdsweep.runs.merge import KNOWN, REFUSED, merge_run
 
@@ -166,6 +168,36 @@ def test_what_is_set_aside_is_never_replaced():
     assert [read_json(place / "summary.json")["archive_digest"] for place in places] == digests[:3]
     assert not films.exists() and (places[0] / "explore").is_dir()
     assert states() == ["finished"]
+
+
+@pytest.mark.parametrize("decision", ["recompute", "accept"])
+def test_of_two_starts_at_once_only_one_decides(decision: str):
+    study(HERE, "::: seed 1")
+    finish()
+    other_simulator(HERE)
+    late = look(outdated=decision)
+    assert late.found.again or late.found.changed
+    finish(outdated=decision)
+    late.write_plan()
+    assert states() == ["finished"]
+    assert len([*RESULTS.outdated.glob("*")]) == (decision == "recompute")
+    assert len(accepted(first_run().state)) == (decision == "accept")
+
+
+def test_from_another_folder_the_code_is_unknown_and_no_run_is_outdated(tmp_path, monkeypatch):
+    study(HERE, "::: seed 1")
+    finish()
+    results, run = (
+        Results(RESULTS.path.absolute()),
+        PlannedRun(first_run().name, "", "iterations", 4),
+    )
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    forget_plugins()
+    for _ in range(2):
+        now = read_standing(results.run(run.id), run)
+        assert progress.OtherCode(results).mark(now).state == "finished"
+        other_simulator(results.path.parent)
 
 
 def test_a_run_of_two_sweeps_is_recomputed_or_accepted_for_both():

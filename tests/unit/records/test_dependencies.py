@@ -13,7 +13,7 @@ from in_process import forget_plugins
 from refusals import refused
 
 from qdsweep.config.compose import compose
-from qdsweep.config.own_code import declared_files, imported_files, load_class
+from qdsweep.config.own_code import declared_files, find_source, imported_files, load_class
 from qdsweep.config.source import code_hash, file_hash
 from qdsweep.records.dependencies import (
     differing,
@@ -232,3 +232,44 @@ def test_a_process_with_an_earlier_import_is_refused():
     finally:
         forget_plugins()
     refuse_earlier_imports(targets)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("zzh.py", "config/plugins/zzh.py"),
+        ("zzh.py", "zzh/__init__.py"),
+        ("zzh/__init__.py", "config/plugins/zzh.py"),
+        ("config/plugins/zzh.py", "config/plugins/zzh/__init__.py"),
+    ],
+)
+def test_a_module_that_another_one_hides_has_changed(before: str, after: str):
+    with folder_on_the_path():
+        for path in (task := Path("config/plugins/zzt.py"), Path(before), Path(after)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        task.write_text("import zzh\nclass T: ...\n")
+        Path(before).write_text("VALUE = 1\n")
+        record = sources_of_plugins(["zzt:T"])
+        assert [*record] == [before] and not differing(record)
+        Path(after).write_text("VALUE = 1  # the same code\n")
+        assert not differing(record)
+        Path(after).write_text("VALUE = 2\n")
+        assert differing(record) == (before,)
+
+
+@pytest.mark.parametrize("folder", ["", "config/plugins/"])
+def test_modules_in_folders_without_init_are_found(folder: str):
+    with folder_on_the_path():
+        files = {
+            "zzt.py": "import zzn.a.b.c\nfrom zzn import a\nclass T: ...\n",
+            "zzn/a/b/c.py": "from . import d\nfrom zzn.a import e\n",
+            "zzn/a/b/d.py": "",
+            "zzn/a/e.py": "",
+        }
+        for name, text in files.items():
+            (path := Path(folder, name)).parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        expected = {f"{folder}{name}" for name in files} - {f"{folder}zzt.py"}
+        assert {*(record := sources_of_plugins(["zzt:T"]))} == expected
+        assert not differing(record)
+        assert find_source("zzn.a.e:E") == Path(folder, "zzn/a/e.py").absolute()

@@ -196,18 +196,25 @@ def _on_path() -> list[Path]:
     return folders
 
 
+def module_of(path: Path) -> str:
+    """Returns the name of the module in a file of a plug-in folder, or of the working directory."""
+    folders = [*plugin_folders(), Path.cwd()]
+    folder = next((each for each in folders if path.is_relative_to(each)), path.parent)
+    names = path.relative_to(folder).with_suffix("").parts
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
+
+
 def _find_spec(module_name: str) -> ModuleSpec | None:
     """Returns what importlib.util.find_spec does, but imports no parents of a dotted name."""
     top, *rest = module_name.split(".")
     if sys.modules.get(top, top) is None:  # so Python refuses to import it, too
         return None
     spec = PathFinder.find_spec(top) or importlib.util.find_spec(top)
-    name = top
     for part in rest:
         if spec is None or spec.submodule_search_locations is None:
             return None
-        name = f"{name}.{part}"
-        spec = PathFinder.find_spec(name, spec.submodule_search_locations)
+        # The last word alone: for a whole name, a folder without __init__.py asks its parent.
+        spec = PathFinder.find_spec(part, spec.submodule_search_locations)
     return spec
 
 

@@ -18,7 +18,13 @@ from weakref import WeakKeyDictionary
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
-from qdsweep.config.own_code import declared_files, find_source, imported_files, load_plugin
+from qdsweep.config.own_code import (
+    declared_files,
+    find_source,
+    imported_files,
+    load_plugin,
+    module_of,
+)
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, signature
@@ -81,13 +87,17 @@ def differing(record: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _located(name: str) -> Path | None:
-    """Returns the file that a record names; None where it is gone."""
-    if Path(name).is_file():
-        return Path(name)
-    if "/" not in name and not name.endswith(".py"):  # a module of another folder
-        with contextlib.suppress(BadInput):
-            return find_source(name)
-    return None
+    """Returns the file that a record names, or the one that hides it; None where it is gone."""
+    path = Path(name).absolute()
+    if path.is_file():
+        module = module_of(path) if path.suffix == ".py" else ""
+    elif "/" not in name and not name.endswith(".py"):  # a module of another folder
+        module = name
+    else:
+        return None
+    with contextlib.suppress(BadInput, ImportError, ValueError):
+        return find_source(module) if module else path
+    return path if path.is_file() else None
 
 
 def _hashes(path: Path | None) -> tuple[str, ...]:
@@ -148,6 +158,8 @@ def record_code(run: RunDir, record: Mapping[str, str]) -> None:
     """
     with Lock(run.state.lock):
         before = recorded(run.state)
+        if not differing(before):  # another start was quicker
+            return
         now = datetime.now(UTC).isoformat(timespec="seconds")
         earlier = [*accepted(run.state), {"until": now, "sources": before}]
         code = {"accepted": earlier, "sources": dict(record)}
@@ -170,14 +182,15 @@ def name_code(state: StateDir, record: Mapping[str, str]) -> None:
         write_status(state, {**read_json_if_whole(state.status), "sources": dict(record)})
 
 
-def set_aside(run: RunDir, results: Results) -> Path:
-    """Moves the folder of a run to results/outdated/, where nothing is replaced.
+def set_aside(run: RunDir, results: Results) -> None:
+    """Moves the folder of an outdated run to results/outdated/, where nothing is replaced.
 
-    Returns:
-        Its new place: the run's id, with a number where an earlier one has that name.
+    Its new name is the run's id, with a number where an earlier one has that name.
     """
     results.outdated.mkdir(exist_ok=True)
     with Lock(run.state.lock) as lock:
+        if not differing(recorded(run.state)):  # another start was quicker
+            return
         for number in count(1):
             place = RunDir(results.outdated / (run.name + f".{number}" * (number > 1)))
             if not place.path.exists():
@@ -186,7 +199,6 @@ def set_aside(run: RunDir, results: Results) -> Path:
         lock.path = place.state.lock
         if (films := results.explore / run.name).is_dir():
             shutil.move(films, place.path / results.explore.name)
-    return place.path
 
 
 def note_imports(targets: Iterable[str]) -> None:

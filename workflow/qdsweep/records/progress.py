@@ -8,7 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
+from qdsweep.config.own_code import find_source
+from qdsweep.errors import BadInput
 from qdsweep.files import last_line, read_json_if_whole, signature
 from qdsweep.host.lock import is_alive
 from qdsweep.host.owner import describe, read_owner
@@ -300,7 +303,10 @@ class OtherCode:
             return files
         state = self._results.run(run).state
         if files is None:
-            files = self._outdated[code] = differing(recorded(state))
+            files = differing(recorded(state))
+            if files and not _finds_code(state):
+                files = ()
+            self._outdated[code] = files
         return files if state.has_results else ()
 
     def replaced(self, run: RunDir) -> tuple[Path, ...]:
@@ -315,6 +321,16 @@ class OtherCode:
         if classes not in self._replaced:
             self._replaced[classes] = changed_since(run) if classes else ()
         return self._replaced[classes]
+
+
+def _finds_code(state: StateDir) -> bool:
+    """Returns whether the user's code of a run is found, as in the folder of its study."""
+    try:
+        for target in compose(str(state.config)).own_code:
+            find_source(target)
+    except BadInput:
+        return False
+    return True
 
 
 def outdated_lines(standings: Iterable[Standing]) -> Iterator[str]:

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -40,6 +41,7 @@ from qdsweep.records.status import (
 )
 from qdsweep.sweep.ids import Identity, identify, identify_seeds
 
+_PLUGINS = "config/plugins/"
 # Gives the source of a `module:Class`, at one time.
 Code = Callable[[str], bytes]
 
@@ -336,17 +338,29 @@ def replaced(experiment: Experiment, results: Results, code: Code) -> Path | Non
     return None
 
 
-def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str, bytes]:
+def code_of_run(
+    run: str,
+    experiment: Experiment,
+    results: Results,
+    record: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, bytes]:
     """Returns the user's code that a run was made with: as it is now, or as it was kept.
 
     Args:
         run: The run's id.
         experiment: Its experiment.
         results: The folder results/.
+        record: Its record `sources`. Code that imports these files as they were comes first.
 
     Returns:
         Path inside config/plugins/ -> content; empty where that code is lost.
     """
+    imported = {
+        name.removeprefix(_PLUGINS): known
+        for name, known in record.items()
+        if name.startswith(_PLUGINS) and name.endswith(".py")
+    }
+    found: dict[str, bytes] = {}
     for files in _states(experiment.own_code, results):
         texts = {
             target: next((files[name] for name in source_paths(target) if name in files), None)
@@ -354,8 +368,21 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
         }
         code = {target: text for target, text in texts.items() if text is not None}
         if len(code) == len(texts) and _has_made(run, experiment, code.__getitem__):
-            return files
-    return {}
+            if all(is_as_recorded(files.get(name), known) for name, known in imported.items()):
+                return files
+            found = found or files
+    return found
+
+
+def is_as_recorded(content: bytes | None, known: str) -> bool:
+    """Returns whether a file has the hash of a record: that of its code, or of its bytes."""
+    if content is None:
+        return False
+    if known == file_hash(content):
+        return True
+    with contextlib.suppress(SyntaxError, ValueError):
+        return known == code_hash(content)
+    return False
 
 
 def _has_made(run: str, experiment: Experiment, code: Code) -> bool:

@@ -7,7 +7,7 @@ import csv
 import math
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from qdsweep.features.audit.recompute import (
     recompute_runs,
     versions_of,
 )
-from qdsweep.files import damaged, require
+from qdsweep.files import damaged, read_json_if_whole, require
 from qdsweep.metrics import agree
 from qdsweep.records.digests import DIGEST_METRICS, key_of_run
 from qdsweep.records.paths import Results, RunDir, RunFiles
@@ -77,7 +77,8 @@ def judge_package(
         BadInput: A file of the package is missing or wrong, or no run has such an id.
     """
     rows = distinct(read_table(require(DIGESTS, _MAKE)), DIGESTS)
-    experiments, summary = _experiments(rows, results), _read(_SUMMARY)
+    summary = _read(_SUMMARY)
+    experiments, wrong = _experiments(rows, results, {row["id"] for row in summary})
     total = len({*experiments} | {row["id"] for row in summary})
     chosen = _choose(rows, experiments, summary, sample, runs, cores)
     for line in _other_versions(rows):
@@ -97,7 +98,7 @@ def judge_package(
             for place, (row, verdict) in enumerate(judged, start=1):
                 verdicts[verdict.kind] += 1
                 show(f"{place} of {len(jobs)}  {row['id']}  {_text(verdict)}")
-    wrong = list(_wrong_means(summary))
+    wrong += _wrong_means(summary)
     for line in wrong:
         show(f"differs: {line}")
     equal, different = verdicts["same"], verdicts["differs"] + verdicts["fails"]
@@ -111,17 +112,28 @@ def _text(verdict: Verdict) -> str:
     return words.get(verdict.kind, "differs: ") + verdict.why
 
 
-def _experiments(rows: Sequence[DigestRow], results: Results) -> dict[str, Experiment | None]:
+def _experiments(
+    rows: Sequence[DigestRow], results: Results, known: Collection[str]
+) -> tuple[dict[str, Experiment | None], list[str]]:
     """Returns the experiment of each row, by its sweep; None where the sweep has no such run.
 
     Runs that a search or `confirm` has chosen are in no plan: theirs are in the package.
+
+    Args:
+        rows: The rows.
+        results: Where to compute the runs.
+        known: The runs of the tables.
+
+    Returns:
+        Run id -> experiment; and a line on each run that the sweep plans otherwise.
     """
     from qdsweep.planning.request import Given, key_sources, read_sweep
     from qdsweep.planning.rows import sweep_of
 
     given = Given({}, files=[require(SWEEP, _MAKE)])
     settings = read_sweep(given)
-    find = finder_in(sweep_of(settings, results, key_sources(given)).runs)
+    planned = sweep_of(settings, results, key_sources(given)).runs
+    find = finder_in(planned)
     found: dict[str, Experiment | None] = {}
     for run in (row["id"] for row in rows):
         found[run] = find(run)
@@ -130,7 +142,21 @@ def _experiments(rows: Sequence[DigestRow], results: Results) -> dict[str, Exper
             experiment = compose(str(config))
             is_own = key_of_run(run_id(experiment)) == key_of_run(run)
             found[run] = experiment if is_own else None
-    return found
+    is_whole = not (settings.staged_search or settings.confirm)  # these choose runs and budgets
+    return found, list(_planned_otherwise(planned, known)) if is_whole else []
+
+
+def _planned_otherwise(planned: Mapping[str, Experiment], known: Collection[str]) -> Iterator[str]:
+    """Yields a line on each run of the sweep that is not in the tables, or has another budget."""
+    ids = {key_of_run(run): run for run in known}
+    for run, experiment in planned.items():
+        name = run if run in known else ids.get(key_of_run(run))
+        if name is None:
+            yield f"{SWEEP} plans {run}, which {_SUMMARY} does not have"
+        elif (path := _files(name).summary).exists():
+            budget = read_json_if_whole(path).get("budget", experiment.budget)
+            if budget != experiment.budget:
+                yield f"{run} has {experiment.budget} by {SWEEP}, and {budget} in {path}"
 
 
 def _files(run: str) -> RunFiles:

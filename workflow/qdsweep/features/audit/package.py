@@ -55,7 +55,7 @@ def unpack_package(package: Path, folder: Path) -> list[str]:
                 "with this file"
             )
         folder.mkdir(mode=0o700)
-        free = shutil.disk_usage(folder).free - _RESERVE
+        free = max(0, shutil.disk_usage(folder).free - _RESERVE)
         room = _Room(package, free if package.is_dir() else min(free, _largest(package)))
         room.copy(SUMS, files[SUMS], folder)
         sums = _read_sums(package, folder / SUMS)

@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.config.compose import compose
-from qdsweep.config.own_code import INSTALLED, declared_files, own_modules, plugin_folders
+from qdsweep.config.own_code import (
+    INSTALLED,
+    declared_files,
+    own_modules,
+    plugin_folders,
+    source_paths,
+)
 from qdsweep.errors import BadInput
+from qdsweep.records.dependencies import recorded
 from qdsweep.records.paths import Results, RunFiles
 from qdsweep.records.results import read_config
-from qdsweep.records.sources import code_of_run
+from qdsweep.records.sources import code_of_run, is_as_recorded
+from qdsweep.text import listed
 
 # Where `qdsweep run` looks for it in the unpacked folder.
 FOLDER = "config/plugins"
@@ -39,7 +47,7 @@ def packed_code(runs: Mapping[str, RunFiles], results: Results) -> dict[str, byt
     others: dict[str, None] = {}
     for run, files in _one_of_each_kind(runs):
         experiment = compose(str(files.config))
-        code = code_of_run(run, experiment, results)
+        code = code_of_run(run, experiment, results, recorded(results.run(run).state))
         if not code and experiment.own_code:
             raise BadInput(
                 f"the source of {', '.join(experiment.own_code)} has changed since {run} was "
@@ -58,6 +66,32 @@ def packed_code(runs: Mapping[str, RunFiles], results: Results) -> dict[str, byt
         source = kept.get(path, kept.get(f"{INSTALLED}/{path}"))
         sources[_place(file, path)] = file.read_bytes() if source is None else source
     return sources | dict(_declared(plugins))
+
+
+def made_with_others(
+    runs: Iterable[str], results: Results, packed: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Yields each run that other code than the packed one has made, with the files.
+
+    Args:
+        runs: The runs.
+        results: The folder results/.
+        packed: Path in the package -> content.
+    """
+    for run in runs:
+        record = recorded(results.run(run).state)
+        files = [
+            name
+            for name, known in record.items()
+            if not any(is_as_recorded(packed.get(place), known) for place in _places(name))
+        ]
+        if files:
+            yield f"{run} ({listed(files, most=3)})"
+
+
+def _places(name: str) -> list[str]:
+    """Returns where the package may have a file of a record, or a module of another folder."""
+    return [name, *(f"{FOLDER}/{path}" for path in source_paths(name))]
 
 
 def _one_of_each_kind(runs: Mapping[str, RunFiles]) -> Iterator[tuple[str, RunFiles]]:

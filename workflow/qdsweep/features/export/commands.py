@@ -2,12 +2,14 @@
 
 import argparse
 import shlex
+import signal
 from pathlib import Path
 
 from qdsweep.cli.arguments import Add
 from qdsweep.cli.sweeps import add_sweep, chosen_sweep
 from qdsweep.errors import BadInput
 from qdsweep.features.export.publication import LICENCES, publication_of
+from qdsweep.host.signals import SIGNALS
 
 EXPORT = """\
 examples:
@@ -82,6 +84,8 @@ def _export(arguments: argparse.Namespace) -> int:
         return 0
     from qdsweep.features.export.pack import export
 
+    for number in SIGNALS:  # nothing is left of it
+        signal.signal(number, signal.default_int_handler)
     out = arguments.out or Path(f"{sweep.name}.zip")
     publication = publication_of(arguments.licence) if arguments.public else None
     print(

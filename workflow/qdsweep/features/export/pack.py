@@ -11,6 +11,7 @@ import io
 import json
 import re
 import sys
+import unicodedata
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -26,7 +27,7 @@ from qdsweep.elites.corrected_archive import LATER
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features.export.blind import AUTHORS, Secret, findings, named_lines, secrets_of
 from qdsweep.features.export.checklist import ExportRecords, checklist
-from qdsweep.features.export.code import packed_code
+from qdsweep.features.export.code import made_with_others, packed_code
 from qdsweep.features.export.complete import require_complete
 from qdsweep.features.export.crate import CRATE_FILE as CRATE
 from qdsweep.features.export.crate import metadata, readme
@@ -94,6 +95,9 @@ _ORIGIN = re.compile(rb'<p class="origin">[^<]*</p>\n')
 _SHOWN_FILE = re.compile(rb'(<p class="lead">.*?<pre>).*?(</pre>)', re.DOTALL)
 # In run.log, of workers on other nodes and of attempts that status.json has lost.
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
+# In the name of a file: what not every system can have.
+_FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
+SUMS = "SHA256SUMS"
 Member = tuple[str, bytes]
 
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
@@ -141,8 +145,17 @@ def export(
         raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
-    study = read_study(sweep) | packed_code(runs, there)
+    config, code = read_study(sweep), packed_code(runs, there)
+    for path in code.keys() & config.keys():
+        if code[path] != config[path]:
+            raise _taken(path)
+    study = config | code
     require_complete(study, plan, there)
+    if others := [*made_with_others(runs, there, study)]:
+        print(
+            f"qdsweep: outdated, computed with other code than the package has: {_some(others)}",
+            file=sys.stderr,
+        )
     attempts = [attempt for run in runs for attempt in _attempts(there.run(run))]
     secrets = secrets_of(results, attempts, allowed, is_public=publication is not None)
     summaries = {run: read_summary(files) for run, files in sorted(runs.items())}
@@ -223,7 +236,6 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
     status = read_csv(path, remedy, usecols=["id", "status"], dtype=str)
     if sorted(status["id"]) != sorted(rows):
         raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
-    outdated = [row.id for row in status.itertuples() if row.status == OUTDATED]
     done = ("finished", OUTDATED)
     known = {row.id: row.status for row in status.itertuples() if row.status not in done}
     states = dict.fromkeys(planned, "finished") | known
@@ -240,11 +252,6 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
             f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
             f"{_some(open_runs)}. Finish them (`snakemake`), or make tables and "
             "figures of what is there: `snakemake --cores 1 --config partial=true`"
-        )
-    if outdated:
-        print(
-            f"qdsweep: outdated, computed with other code than the package has: {_some(outdated)}",
-            file=sys.stderr,
         )
     if open_runs:
         print(f"qdsweep: not finished: {_some(open_runs)}", file=sys.stderr)
@@ -363,17 +370,34 @@ def _write(
     publication: Publication | None,
 ) -> int:
     """Writes the members and their metadata with fixed dates; returns the number of files."""
-    sums = {}
+    sums: dict[str, str] = {}
+    names: dict[str, str | None] = dict.fromkeys(map(_plain_name, (CRATE, SUMS)))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members:
+            plain = _plain_name(path)
+            if plain in names or _FORBIDDEN.search(path):
+                raise _taken(names.get(plain) or path)
+            names[plain] = path
             sums[path] = hashlib.sha256(content).hexdigest()
             archive.writestr(_entry(f"{name}/{path}"), content)
         about = metadata(name, sums, summaries, day, publication)
         sums[CRATE] = hashlib.sha256(about).hexdigest()
         archive.writestr(_entry(f"{name}/{CRATE}"), about)
         lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
-        archive.writestr(_entry(f"{name}/SHA256SUMS"), lines)
+        archive.writestr(_entry(f"{name}/{SUMS}"), lines)
     return len(sums) + 1
+
+
+def _plain_name(path: str) -> str:
+    """Returns what is equal for names that some systems take for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def _taken(path: str) -> BadInput:
+    return BadInput(
+        f"{path!r}: a package has a file of its own of that name, or can have no such name: rename "
+        "this file of yours, and start the sweep again"
+    )
 
 
 def _entry(path: str) -> zipfile.ZipInfo:
