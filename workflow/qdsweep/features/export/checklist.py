@@ -15,6 +15,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.features.compare.tuning import choice_in, tuning_of
+from qdsweep.features.export.crate import CHECK
 from qdsweep.files import read_csv
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm, read_plan_data
@@ -180,7 +181,7 @@ def _chance(records: ExportRecords) -> str:
         known[text] = known.get(text, 0) + 1
     texts = [f"{plural(count, 'run')}: evaluations {text}" for text, count in known.items()]
     keys = {str(each.domain.evaluation_seed) for each in records.experiments}
-    rule = f". evaluation_seed: {listed(sorted(keys))}" if keys else ""
+    rule = f". Seeds of evaluations (evaluation_seed): {listed(sorted(keys))}" if keys else ""
     again = records.plan.reevaluate
     then = f". Elites were evaluated {again.times} more times with fresh seeds" if again else ""
     return f"{_distinct(iter(texts), 'evaluations')}{rule}{then}"
@@ -313,9 +314,8 @@ def _data(records: ExportRecords) -> str:
     )
 
 
-def _check(records: ExportRecords) -> str:
-    name = records.plan.name
-    return f"`sha256sum -c SHA256SUMS`, then `qdsweep reproduce {name}.zip --minutes 10`"
+def _check(_: ExportRecords) -> str:
+    return f"`sha256sum -c SHA256SUMS`, then `{CHECK}` in this folder"
 
 
 def _licence(records: ExportRecords) -> str:
@@ -335,8 +335,8 @@ QUESTIONS: dict[str, dict[str, Callable[[ExportRecords], str]]] = {
     },
     "Set-up": {
         "How many runs, with which seeds?": _runs,
-        "Was the best run again with other seeds?": _held_out,
-        "Is an evaluation a matter of chance?": _chance,
+        "Was the winner computed again with held-out seeds?": _held_out,
+        "Does an evaluation depend on chance?": _chance,
         "When did a run end?": _budgets,
         "How much was computed?": _compute,
         "On which hardware?": _hardware,

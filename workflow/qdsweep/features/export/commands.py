@@ -10,6 +10,7 @@ from qdsweep.cli.sweeps import add_sweep, chosen_sweep
 from qdsweep.errors import BadInput
 from qdsweep.features.export.publication import LICENCES, publication_of
 from qdsweep.host.signals import SIGNALS
+from qdsweep.text import listed
 
 EXPORT = """\
 examples:
@@ -97,4 +98,6 @@ def _export(arguments: argparse.Namespace) -> int:
             publication=publication,
         )
     )
+    if publication:
+        print(f"Authors: {listed(publication.authors)} ({publication.origin})")
     return 0

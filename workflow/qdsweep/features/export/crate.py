@@ -10,6 +10,8 @@ from qdsweep.features.export.publication import KEYWORDS, LICENCES, Publication
 from qdsweep.text import core_time
 
 CRATE_FILE = "ro-crate-metadata.json"
+# What a reviewer types in the folder of the package.
+CHECK = "qdsweep reproduce . --all --minutes 10"
 # Types that Python's `mimetypes` knows only on some machines.
 _FORMATS = {
     ".csv": "text/csv",
@@ -36,8 +38,8 @@ _TEXT = """\
 A study that can be run: {count} runs of Quality-Diversity experiments, with config and code.
 checklist.md answers the questions of a reviewer. To check the study, with qdsweep {own} installed:
   sha256sum -c SHA256SUMS                    in this folder: each file is as it was packed
-  qdsweep reproduce . --here --minutes 10    here: computes some runs again, with your libraries
-  {reproduce:41}  the same with the libraries of requirements.lock
+  qdsweep reproduce . --here --all --minutes 10   computes what fits in ten minutes, here
+  {check}     the same with the libraries of requirements.lock
 All runs took {time}. The code of the authors is run, so qdsweep asks first.
 Expect equal bits with these libraries on x86-64 with AVX2. Exit code 0: no run that was computed
 differs; 1: one does, or none was computed; 2: the package is damaged.
@@ -76,7 +78,7 @@ FILES
   runs/ID/reevaluated-* elites evaluated again with fresh seeds (where that was done)
   ro-crate-metadata.json  what all of this is, for programs (RO-Crate 1.1)
   SHA256SUMS            check with: sha256sum -c SHA256SUMS
-
+{public}
 A run can have a larger budget in another sweep. Tables are then at the `budget` of this sweep,
 and the archive is that of the end of the run.
 
@@ -93,10 +95,14 @@ LOADING
   archive = load(run).archive
 
 REPRODUCE A RUN, in this folder (the same versions give the same archive_digest)
-  qdsweep run runs/ID/config.yaml --out again
+  qdsweep run runs/ID/config.yaml --out ../again
 {again}
 VERSIONS
 {versions}
+"""
+_PUBLIC = """\
+  LICENSE               the licence of this package
+  CITATION.cff          how to cite it; .zenodo.json has the same for an archive
 """
 _SEARCH = """
   tables/search.csv     one row per trial of the search: setting, score, rank, why it stopped
@@ -200,13 +206,16 @@ def _versions(summaries: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     return sorted({pair for summary in summaries for pair in summary.get("versions", {}).items()})
 
 
-def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False) -> str:
+def readme(
+    name: str, summaries: list[dict[str, Any]], *, searched: bool = False, public: bool = False
+) -> str:
     """Returns a text that describes each file, how to load it, and the versions behind it.
 
     Args:
         name: The sweep.
         summaries: summary.json of its runs.
         searched: Whether a search has chosen them.
+        public: Whether the package has a licence and names its authors.
     """
     libraries: dict[str, set[str]] = {}
     for summary in summaries:
@@ -216,13 +225,14 @@ def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False
     title, versions = f"The sweep {name}", "\n".join(lines)
     own = libraries.get("qdsweep", {"of any version"})
     return _TEXT.format(
-        reproduce=f"qdsweep reproduce {name}.zip --minutes 10",
         own=" or ".join(sorted(own)),
+        check=CHECK,
         time=core_time(sum(map(core_seconds, summaries))),
         title=title,
         line="=" * len(title),
         count=len(summaries),
         versions=versions,
+        public=_PUBLIC if public else "",
         search=_SEARCH if searched else "",
         again=_AGAIN if searched else "",
     )

@@ -278,8 +278,8 @@ def _attempts(run: RunDir) -> list[dict[str, Any]]:
 def _members(records: ExportRecords, secrets: list[Secret], file: bytes) -> Iterator[Member]:
     """Yields the files of the zip, one after the other."""
     sweep, plan, summaries = records.sweep, records.plan, records.summaries
-    searched = bool(plan.levels)
-    yield "README.txt", readme(plan.name, list(summaries.values()), searched=searched).encode()
+    about = {"searched": bool(plan.levels), "public": bool(records.licence)}
+    yield "README.txt", readme(plan.name, list(summaries.values()), **about).encode()
     yield "checklist.md", checklist(records).encode()
     for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()

@@ -55,6 +55,11 @@ class Publication(NamedTuple):
         """The address of the licence."""
         return f"https://spdx.org/licenses/{self.licence}.html"
 
+    @property
+    def origin(self) -> str:
+        """Where the names of the authors come from."""
+        return CITATION if self.citation else "git config user.name"
+
 
 def publication_of(licence: str) -> Publication:
     """Returns the publication of the study in the working directory.
