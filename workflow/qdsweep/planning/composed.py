@@ -218,6 +218,6 @@ def _without_folders(entry: str) -> str:
 
 
 def _name_of(file: str) -> str:
-    """Returns the path of a file in the study; its name alone if it is elsewhere."""
+    """Returns the path of a file in the study, or only its name if it is elsewhere."""
     path = _absolute(Path(os.path.expanduser(file)))  # noqa: PTH111 - there may be no home
     return file if path.is_relative_to(Path.cwd()) else path.name
