@@ -12,14 +12,14 @@ import pytest
 from composing import CONFIG
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import names_all, refused
 from studies import BOWL_FILES, IN_BOWL, KINDS, SMALL, Kind, alone_in, study_of, write_files
 
 from qdsweep.config.files import read_preset
 from qdsweep.errors import BadInput
 from qdsweep.features.export.code import packed_code
 from qdsweep.features.export.complete import planned_here, require_complete
-from qdsweep.planning.composed import composed_study
+from qdsweep.planning.composed import _origin, composed_study
 from qdsweep.planning.request import Given, read_sweep
 from qdsweep.planning.rows import sweep_of
 from qdsweep.planning.start import Start
@@ -253,3 +253,23 @@ def test_a_sweep_that_comes_with_qdsweep_names_only_packed_files(name, tmp_path,
     with alone_in(tmp_path / "config"):
         monkeypatch.undo()
         assert runs.keys() == sweep_of(read_sweep(given), Results(Path("results"))).runs.keys()
+
+
+@pytest.mark.parametrize("folder", ["Nora Jacobsen", "nora", "Nora's {x}"])
+@pytest.mark.parametrize("place", ["absolute", "relative", "home"])
+def test_the_typed_command_names_no_folder_outside_of_the_study(
+    folder, place, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    start = {"absolute": f"{tmp_path}/", "relative": "../", "home": "~/"}[place]
+    write_files(tmp_path / folder, {"far.yaml": {"name": "a", "experiment": SMALL}, "x.txt": "1"})
+    write_files(tmp_path / folder, {"own.yaml": {"workers_per_node": 1}})
+    (tmp_path / "study").mkdir()
+    path = f"{start}{folder}"
+    sweep = f'sweep=:::: "{path}/x.txt" ::: seed 1'
+    typed = [f"cluster={path}/own.yaml", sweep, "x=" + "y" * 5000]
+    with alone_in(tmp_path / "study"):
+        file = Path(path, "far.yaml").expanduser()
+        shown = "".join(_origin(Given({}, typed, [file])))
+    names_all(shown, "far.yaml", "cluster=own.yaml", "x.txt", "::: seed 1", "y" * 5000)
+    assert "ora" not in shown and tmp_path.name not in shown

@@ -17,6 +17,8 @@ from waiting import wait_until
 
 from qdsweep import load
 from qdsweep.features.export.blind import AUTHORS, findings
+from qdsweep.records.dependencies import record_code, sources_of_plugins
+from qdsweep.records.paths import Results
 
 MODULE, HELPER = "exported_bowl", "exported_helper"
 SOURCE = f'''"""A bowl."""
@@ -117,6 +119,16 @@ def test_code_that_has_changed_since_is_packed_as_it_was(study, tmp_path):
     printed = qdsweep("export", "tiny", cwd=study, code=2)
     names_all(printed, f"{MODULE}:Bowl", "results/sources")
     assert not (study / "tiny.zip").exists()
+
+
+def test_runs_that_were_accepted_for_other_code_are_named(study):
+    name = f"config/plugins/{HELPER}/depth.py"
+    (study / name).write_text("def score(x):\n    return -(x**4).sum(axis=1)\n")
+    (run, _) = sorted(Results(Path("results")).known_runs(), key=lambda run: run.name)
+    with own_modules():
+        record_code(run, sources_of_plugins([f"{MODULE}:Bowl"]))
+    printed = qdsweep("export", "tiny", cwd=study)
+    names_all(printed, "other code than the package has", f"{run.name} ({name})")
 
 
 @pytest.mark.parametrize("change", ["edited", "gone"])

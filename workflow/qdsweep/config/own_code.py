@@ -196,7 +196,7 @@ def _on_path() -> list[Path]:
     return folders
 
 
-def module_of(path: Path) -> str:
+def module_in(path: Path) -> str:
     """Returns the name of the module in a file of a plug-in folder, or of the working directory."""
     folders = [*plugin_folders(), Path.cwd()]
     folder = next((each for each in folders if path.is_relative_to(each)), path.parent)
@@ -213,7 +213,7 @@ def _find_spec(module_name: str) -> ModuleSpec | None:
     for part in rest:
         if spec is None or spec.submodule_search_locations is None:
             return None
-        # The last word alone: for a whole name, a folder without __init__.py asks its parent.
+        # Only the last word: for a whole name, a folder without __init__.py asks its parent.
         spec = PathFinder.find_spec(part, spec.submodule_search_locations)
     return spec
 

@@ -40,8 +40,12 @@ _TAKEN = {
 }
 # Keys of one start, which decide neither runs nor tables.
 _OF_A_START = {"partial", "shard", "outdated"}
-# The folders of an absolute path, or of one in a home.
-_FOLDERS = re.compile(r"(?<![\w.-])[/~][^\s'\"=,:]*/")
+# The folders of a path that leads out of the study; in quotes it may have blanks.
+_START = r"(?:/|~|\.\./)"
+_FOLDERS = re.compile(
+    rf"(?<='){_START}[^']*/|(?<=\"){_START}[^\"]*/"
+    rf"|(?<![\w./-]){_START}(?:\\.|[^\s'\"=,:\\])*/"
+)
 
 
 def composed_study(
@@ -200,12 +204,20 @@ def _origin(given: Given) -> Iterator[str]:
         return
     words = ["snakemake"]
     if files:
-        words += ["--configfile", *(_without_folders(shown(file)) for file in files)]
+        words += ["--configfile", *(_name_of(shown(file)) for file in files)]
     if keys:
         words += ["--config", *map(_without_folders, keys)]
     yield f"Started with: {shlex.join(words)}"
 
 
-def _without_folders(text: str) -> str:
-    """Returns text without the folders of this machine."""
-    return _FOLDERS.sub("", text.replace(f"{Path.cwd()}/", ""))
+def _without_folders(entry: str) -> str:
+    """Returns an entry `key=value` without the folders of this machine."""
+    key, equals, value = entry.replace(f"{Path.cwd()}/", "").partition("=")
+    is_path = os.path.isfile(os.path.expanduser(value))  # noqa: PTH111, PTH113 - any text
+    return key + equals + (_name_of(value) if is_path else _FOLDERS.sub("", value))
+
+
+def _name_of(file: str) -> str:
+    """Returns the path of a file in the study, or only its name if it is elsewhere."""
+    path = _absolute(Path(os.path.expanduser(file)))  # noqa: PTH111 - there may be no home
+    return file if path.is_relative_to(Path.cwd()) else path.name

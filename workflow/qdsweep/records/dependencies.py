@@ -23,7 +23,7 @@ from qdsweep.config.own_code import (
     find_source,
     imported_files,
     load_plugin,
-    module_of,
+    module_in,
 )
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
@@ -90,7 +90,7 @@ def _located(name: str) -> Path | None:
     """Returns the file that a record names, or the one that hides it; None where it is gone."""
     path = Path(name).absolute()
     if path.is_file():
-        module = module_of(path) if path.suffix == ".py" else ""
+        module = module_in(path) if path.suffix == ".py" else ""
     elif "/" not in name and not name.endswith(".py"):  # a module of another folder
         module = name
     else:

@@ -15,7 +15,7 @@ from qdsweep.config.own_code import (
     source_paths,
 )
 from qdsweep.errors import BadInput
-from qdsweep.records.dependencies import recorded
+from qdsweep.records.dependencies import accepted, recorded
 from qdsweep.records.paths import Results, RunFiles
 from qdsweep.records.results import read_config
 from qdsweep.records.sources import code_of_run, is_as_recorded
@@ -79,7 +79,9 @@ def made_with_others(
         packed: Path in the package -> content.
     """
     for run in runs:
-        record = recorded(results.run(run).state)
+        state = results.run(run).state
+        earlier = accepted(state)  # the code that has computed it comes first
+        record = earlier[0]["sources"] if earlier else recorded(state)
         files = [
             name
             for name, known in record.items()

@@ -97,7 +97,7 @@ _SHOWN_FILE = re.compile(rb'(<p class="lead">.*?<pre>).*?(</pre>)', re.DOTALL)
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
 # In the name of a file: what not every system can have.
 _FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
-SUMS = "SHA256SUMS"
+_SUMS = "SHA256SUMS"
 Member = tuple[str, bytes]
 
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
@@ -371,7 +371,7 @@ def _write(
 ) -> int:
     """Writes the members and their metadata with fixed dates; returns the number of files."""
     sums: dict[str, str] = {}
-    names: dict[str, str | None] = dict.fromkeys(map(_plain_name, (CRATE, SUMS)))
+    names: dict[str, str | None] = dict.fromkeys(map(_plain_name, (CRATE, _SUMS)))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members:
             plain = _plain_name(path)
@@ -384,7 +384,7 @@ def _write(
         sums[CRATE] = hashlib.sha256(about).hexdigest()
         archive.writestr(_entry(f"{name}/{CRATE}"), about)
         lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
-        archive.writestr(_entry(f"{name}/{SUMS}"), lines)
+        archive.writestr(_entry(f"{name}/{_SUMS}"), lines)
     return len(sums) + 1
 
 
@@ -396,7 +396,7 @@ def _plain_name(path: str) -> str:
 def _taken(path: str) -> BadInput:
     return BadInput(
         f"{path!r}: a package has a file of its own of that name, or can have no such name: rename "
-        "this file of yours, and start the sweep again"
+        "your file, and start the sweep again"
     )
 
 
