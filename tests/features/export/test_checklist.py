@@ -154,6 +154,10 @@ CHANGES: dict[str, list[tuple[Callable[[Path], object], str]]] = {
     "What failed or is missing?": [
         (lambda s: in_summary(s, failures=3), "3 failed evaluations"),
         (lambda s: in_attempt(s, how="killed"), "1 interruption"),
+        (
+            lambda s: in_summary(s, accepted=[{"until": "2026", "sources": {"a.py": "1"}}]),
+            "1 run was computed with other code, which the authors accepted",
+        ),
     ],
     "Which results are not ours?": [(import_one, "a repository")],
     "Where is the code?": [(lambda s: in_summary(s, versions={"qdsweep": "9.9"}), "9.9")],

@@ -16,9 +16,12 @@ from support import BIN
 from waiting import wait_until
 
 from qdsweep import load
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.features.export.blind import AUTHORS, findings
-from qdsweep.records.dependencies import record_code, sources_of_plugins
+from qdsweep.files import read_json
+from qdsweep.records.dependencies import record_code, recorded, sources_of_plugins
 from qdsweep.records.paths import Results
+from qdsweep.records.status import write_status
 
 MODULE, HELPER = "exported_bowl", "exported_helper"
 SOURCE = f'''"""A bowl."""
@@ -161,6 +164,24 @@ def test_a_declared_file_with_a_name_of_the_package_is_refused(study, name):
     printed = qdsweep("export", "tiny", cwd=study, code=2)
     names_all(printed, "rename", path.name.rpartition("\\")[2])
     assert not (study / "tiny.zip").exists()
+
+
+def test_a_reader_sees_what_the_authors_accepted(study, tmp_path):
+    record = {f"config/plugins/{HELPER}/depth.py": "0" * 64}
+    run = Results(study / "results").run(next((study / "results/runs").iterdir()).name)
+    now = recorded(run.state)
+    write_status(run.state, {**read_json(run.state.status), "sources": record})
+    record_code(run, now)
+    sweep = study / "results/sweeps/tiny"
+    aggregate(sweep, study / "results/runs")
+    words = "1 run was computed with other code, which the authors accepted"
+    names_all(read_json(sweep / "table.json")["note"], f" {words}.")
+    qdsweep("export", "tiny", cwd=study)
+    inside = unpack(tmp_path / "elsewhere")
+    names_all((inside / "checklist.md").read_text(), f"; {words}")
+    summary = read_json(inside / f"runs/{run.name}/summary.json")
+    assert [entry["sources"] for entry in summary["accepted"]] == [record]
+    assert summary["sources"] == now
 
 
 def test_the_lines_of_own_files_that_name_a_person_are_listed(study, monkeypatch):

@@ -33,10 +33,12 @@ from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import read_summary, write_summary
 from qdsweep.records.sources import source_name
 from qdsweep.records.status import write_status
-from qdsweep.text import listed
+from qdsweep.text import listed, plural
 
 OUTDATED = "outdated"
 """The state of a run whose files differ from its record."""
+ACCEPTED = "accepted"
+"""The key with the earlier records of a run whose results were taken over for other code."""
 
 # The user's modules that the warm process has imported, with their code then.
 _IMPORTED: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
@@ -147,6 +149,12 @@ def changed_text(files: Sequence[str]) -> str:
     """Returns the words for the files of an outdated run: `simulator.py has changed`."""
     names = [Path(file).name for file in files]
     return f"{listed(names, most=3)} {'has' if len(names) == 1 else 'have'} changed"
+
+
+def accepted_text(count: int) -> str:
+    """Returns the words for runs whose results were taken over for other code."""
+    were = "was" if count == 1 else "were"
+    return f"{plural(count, 'run')} {were} computed with other code, which the authors accepted"
 
 
 def record_code(run: RunDir, record: Mapping[str, str]) -> None:

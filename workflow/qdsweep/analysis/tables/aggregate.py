@@ -25,6 +25,7 @@ from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, mean_of, standard_error
 from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
 from qdsweep.analysis.tables.group_table import (
+    accepted_note,
     first_batch_note,
     first_policies,
     group_sheet,
@@ -57,7 +58,7 @@ from qdsweep.metrics import (
     Metric,
     curves_of,
 )
-from qdsweep.records.dependencies import OUTDATED
+from qdsweep.records.dependencies import ACCEPTED, OUTDATED
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRow, read_plan
 from qdsweep.text import plural
@@ -125,7 +126,9 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     sheet = group_sheet(*dressed)
     by_name = names.dressed(curves)
-    note = first_policies(by_name)
+    pairs = zip(plan.rows, results, strict=True)
+    note = accepted_note(row.run for row, of in pairs if ACCEPTED in of.record)
+    note += first_policies(by_name)
     if plan.counted == "evaluations":
         note += first_batch_note(by_name, dressed[-1])
     sheet = replace(sheet, note=sheet.note + note)

@@ -35,6 +35,7 @@ from qdsweep.metrics import (
     meanings,
     shown_metrics,
 )
+from qdsweep.records.dependencies import accepted_text
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.text import (
@@ -267,6 +268,12 @@ def outdated_note(plan: Plan, summary: "pd.DataFrame") -> str:
         f" outdated=recompute computes them again{cost}, and --config outdated=accept keeps them"
         " as results of the code as it is now."
     )
+
+
+def accepted_note(runs: Iterable[str]) -> str:
+    """Returns how many runs were taken over for other code."""
+    count = len({*runs})
+    return f" {accepted_text(count)}." if count else ""
 
 
 def _unrecorded_note(table: "pd.DataFrame") -> str:

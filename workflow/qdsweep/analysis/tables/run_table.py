@@ -33,6 +33,7 @@ from qdsweep.metrics import (
     Metric,
     curves_of,
 )
+from qdsweep.records.dependencies import ACCEPTED
 from qdsweep.records.index import Index, signatures
 from qdsweep.records.metrics_file import read_metrics, unit_column
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
@@ -231,8 +232,8 @@ class Result:
     """A run's results at one budget.
 
     Attributes:
-        record: `RESULTS`, and `OTHER_CODE` where it applies, plain values; only a status, and what
-            is known of the run, where the budget is not reached.
+        record: `RESULTS`, and `OTHER_CODE` and `ACCEPTED` where they apply, plain values; only a
+            status, and what is known of the run, where the budget is not reached.
         curve: The way there; None where the budget is not reached.
     """
 
@@ -275,6 +276,8 @@ def read_results(
             "scale": score_scale_of(files.path, summary),
             NOISE: noise_of(files, summary),
         }
+        if summary.get(ACCEPTED):
+            about[ACCEPTED] = True
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
         width = high - low
         width = width if math.isfinite(width) and width else math.nan
@@ -386,7 +389,7 @@ def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Res
     return Index(
         path=sweep.cache,
         # The number is to be raised when the meaning of an entry changes.
-        form=[6, *RESULTS, *(metric.name for metric in metrics), *names],
+        form=[7, *RESULTS, *(metric.name for metric in metrics), *names],
         dump=lambda results: [dump(result) for result in results],
         load=lambda data, take: [load(record, map(take, sizes or ())) for record, sizes in data],
     )

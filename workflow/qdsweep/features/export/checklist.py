@@ -17,6 +17,7 @@ from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.features.compare.tuning import choice_in, tuning_of
 from qdsweep.features.export.crate import CHECK
 from qdsweep.files import read_csv
+from qdsweep.records.dependencies import ACCEPTED, accepted_text
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm, read_plan_data
 from qdsweep.records.results import read_config
@@ -275,6 +276,8 @@ def _failures(records: ExportRecords) -> str:
     again = sum(each.get("how") != "finished" for each in records.attempts)
     text = f"{runs}; {plural(failed, 'failed evaluation')}"
     text += f"; {plural(again, 'interruption')}"
+    if taken := sum(bool(about.get(ACCEPTED)) for about in records.own.values()):
+        text += f"; {accepted_text(taken)}"
     if records.plan.levels:
         left, total = places_left(records.sweep, records.plan.levels)
         text += f"; {left} of {plural(total, 'place')} of the search are left"

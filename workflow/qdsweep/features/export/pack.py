@@ -35,7 +35,7 @@ from qdsweep.features.export.publication import Publication, public_files
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
 from qdsweep.host.owner import read_owner
 from qdsweep.metrics import RECORDED
-from qdsweep.records.dependencies import OUTDATED
+from qdsweep.records.dependencies import ACCEPTED, OUTDATED
 from qdsweep.records.digests import DIGEST_COLUMNS, digest_rows
 from qdsweep.records.metrics_file import read_lines
 from qdsweep.records.paths import Results, RunDir, RunFiles, SweepDir
@@ -62,6 +62,8 @@ SUMMARY = (
     "engine",
     "workers",
     "stochastic",
+    "sources",
+    ACCEPTED,
 )
 # Keys that are taken from the summary of a corrected archive.
 CORRECTED = (
