@@ -1,6 +1,7 @@
 """What a start does with runs whose imported modules or declared files have changed."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,31 @@ def test_unfinished_runs_of_other_code_rest_until_the_user_decides():
     assert summary["sources"] == recorded(first_run().state)
     assert len(summary["accepted"]) == 1 and summary["accepted"][0]["sources"] != summary["sources"]
     assert not first_run().state.damaged()
+
+
+def test_the_ways_back_are_commands_and_files_that_exist():
+    study(HERE, SEEDS)
+    Path("mine.yaml").rename("config/config.yaml")
+    finish(file="config/config.yaml")
+    other_simulator(HERE)
+    Path("data/terrain.txt").write_text("2.0")
+    (kept,) = Path("results/sources").glob("*/simulator.py")
+    for words in ([], ["status", "mine"], ["plan"]):
+        text = " ".join(qdsweep(*words, cwd=HERE).split())
+        names_all(text, f"config/plugins/simulator.py from {kept}")
+        names_all(text, "data/terrain.txt from your own copy")
+        for key in ("recompute", "accept"):
+            names_all(text, f"`qdsweep sweep --config outdated={key}`")
+    shutil.copy(kept, "config/plugins/simulator.py")
+    text = " ".join(qdsweep(cwd=HERE).split())
+    assert "simulator.py" not in text and "terrain.txt from" in text
+    Path("config/config.yaml").rename("mine.yaml")
+    names_all(" ".join(look().lines()), "`qdsweep sweep mine.yaml --config outdated=accept`")
+    text = " ".join(qdsweep("status", "mine", cwd=HERE).split())
+    names_all(text, "`--config outdated=recompute` (added to the command")
+    Path("Snakefile").touch()
+    command = "snakemake --cores all --configfile mine.yaml --config outdated=accept"
+    names_all(" ".join(look().lines()), f"`{command}`")
 
 
 def test_a_run_is_not_resumed_with_other_code():

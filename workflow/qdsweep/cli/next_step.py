@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.config.files import read_yaml
+from qdsweep.config.files import CONFIG, read_yaml, start_command
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, read_plan
@@ -15,9 +15,6 @@ from qdsweep.text import plural
 if TYPE_CHECKING:
     from qdsweep.records.progress import Standing
 
-CONFIG = "config/config.yaml"
-"""The sweep file of a study."""
-_SNAKEFILES = (Path("Snakefile"), Path("workflow/Snakefile"))
 _NAMED = 3  # runs per state
 _INIT = {"qdsweep init FOLDER": "create a study folder with an example"}
 _MORE = "`qdsweep watch` shows the progress of a sweep live. `qdsweep --help` lists all commands."
@@ -60,12 +57,6 @@ def next_step() -> Iterator[str]:
     yield _MORE
 
 
-def start_command() -> str:
-    """Returns the command that starts the sweep of `CONFIG` in this folder."""
-    has_rules = any(map(Path.exists, _SNAKEFILES))
-    return "snakemake --cores all" if has_rules else "qdsweep sweep"
-
-
 def how_to_start() -> str:
     """Returns the command that starts a sweep in this folder, or that creates a study."""
     if Path(CONFIG).exists():
@@ -77,8 +68,16 @@ def has_new_config(sweep: SweepDir) -> bool:
     """Returns whether `CONFIG` is the file of a sweep and has changed since its last start."""
     with suppress(BadInput, OSError):
         is_newer = Path(CONFIG).stat().st_mtime_ns > sweep.plan.stat().st_mtime_ns
-        return is_newer and read_yaml(Path(CONFIG)).get("name") == sweep.name
+        return is_newer and bool(command_of(sweep))
     return False
+
+
+def command_of(sweep: SweepDir) -> str:
+    """Returns the command that starts a sweep again; empty where it is not that of `CONFIG`."""
+    with suppress(BadInput, OSError):
+        if read_yaml(Path(CONFIG)).get("name") == sweep.name:
+            return start_command()
+    return ""
 
 
 def _states(sweep: SweepDir, plan: Plan) -> "list[Standing]":
@@ -100,7 +99,7 @@ def _state_of_started(sweep: SweepDir) -> Iterator[str]:
         left, total, noun = sum(not now.is_settled for now in standings), len(states), "run"
     steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
     yield from _state(sweep, left, total, noun, steps, standings)
-    yield from outdated_lines(standings)
+    yield from outdated_lines(standings, sweep.results)
     is_idle = all(now.state != "running" for now in standings)
     if is_idle and left:
         yield "To resume the sweep, repeat the command that started it."

@@ -171,7 +171,8 @@ def print_status(arguments: argparse.Namespace) -> int:
         summary_line,
         table,
     )
-    from qdsweep.cli.next_step import CONFIG, has_new_config
+    from qdsweep.cli.next_step import command_of, has_new_config
+    from qdsweep.config.files import CONFIG
     from qdsweep.records.plan import read_plan
     from qdsweep.records.progress import outdated_lines
     from qdsweep.records.status import REMEDY
@@ -203,11 +204,13 @@ def print_status(arguments: argparse.Namespace) -> int:
             console.print(line, markup=False)
         console.print(search_line(search, standings), markup=False)
     console.print(summary_line(standings), markup=False)
-    for line in outdated_lines(standings):
+    is_here = arguments.results is RESULTS_OPTION["default"]
+    start = command_of(sweep) if is_here else ""
+    for line in outdated_lines(standings, sweep.results, start):
         console.print(paragraph(line), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)
-    if arguments.results is RESULTS_OPTION["default"] and has_new_config(sweep):
+    if is_here and has_new_config(sweep):
         print(f"{CONFIG} has changed since the last start: `qdsweep plan` shows the work")
     return 0
 

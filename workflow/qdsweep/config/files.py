@@ -2,7 +2,9 @@
 
 import functools
 import json
+import os
 import re
+import shlex
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +20,10 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 HOME = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1]
 # The presets that come with qdsweep. Those of the working directory's config/ come before them.
 PRESET_FOLDER = HOME / "config"
+
+CONFIG = "config/config.yaml"
+"""The sweep file of a study."""
+_SNAKEFILES = (Path("Snakefile"), Path("workflow/Snakefile"))
 
 # A shorter text without aliases is read without a check of its size [characters].
 _HARMLESS = 10_000
@@ -238,6 +244,17 @@ def _refuse_bomb(text: str) -> None:
         if reason:
             line = event.start_mark.line + 1 if event.start_mark else 0
             raise yaml.YAMLError(f"{reason} (line {line})")
+
+
+def start_command(*files: str | os.PathLike[str]) -> str:
+    """Returns the command that starts a sweep in this folder; `files`: if not that of `CONFIG`."""
+    has_rules = any(map(Path.exists, _SNAKEFILES))
+    paths, here = [Path(file).resolve() for file in files], Path.cwd()
+    others = [str(path.relative_to(here) if path.is_relative_to(here) else path) for path in paths]
+    others = [] if others == [CONFIG] else others
+    option = " --configfile" if has_rules and others else ""
+    start = "snakemake --cores all" if has_rules else "qdsweep sweep"
+    return " ".join([start + option, *map(shlex.quote, others)])
 
 
 @functools.lru_cache

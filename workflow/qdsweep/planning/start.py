@@ -10,6 +10,7 @@ from typing import Any
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import naming_file
+from qdsweep.config.files import start_command
 from qdsweep.config.sweep import ACCEPT, RECOMPUTE, REST, shard_parts
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole, signature
@@ -564,13 +565,15 @@ class Start:
         """A line for each change by which runs are outdated, unless the key `outdated` is there."""
         if not self.found.outdated:
             return []
+        files = self._given.files
+        command = start_command(*files) if files else ""
         if self.search is None:
-            return [*outdated_lines(self._standings)]
+            return [*outdated_lines(self._standings, self.results, command)]
         unit, code, runs = self.search.unit, OtherCode(self.results), []
         for run in map(self.results.run, self.found.outdated):
             done = getattr(read_status(run.state), unit)  # as far as the search took it
             runs.append(read_standing(run, PlannedRun(run.name, "", unit, done)))
-        return [*outdated_lines(map(code.mark_outdated, runs))]
+        return [*outdated_lines(map(code.mark_outdated, runs), self.results, command)]
 
     @cached_property
     def _changes(self) -> dict[str, CodeChange]:

@@ -31,7 +31,7 @@ from qdsweep.files import read_json_if_whole, signature
 from qdsweep.host.lock import Lock
 from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import read_summary, write_summary
-from qdsweep.records.sources import source_name
+from qdsweep.records.sources import kept_sources, source_name
 from qdsweep.records.status import write_status
 from qdsweep.text import listed, plural
 
@@ -116,6 +116,23 @@ def _hashes_at(path: str, *seen: int) -> tuple[str, ...]:
         with contextlib.suppress(SyntaxError, ValueError):
             return whole, code_hash(Path(path).read_bytes())
     return (whole,)
+
+
+def find_kept(name: str, known: str, results: Results) -> Path | None:
+    """Returns the file in results/sources/ that a record names; None where no start kept it.
+
+    Args:
+        name: The file, or the module of another folder.
+        known: Its hash in the record.
+        results: The folder results/.
+    """
+    stem = name.replace(".", "/")
+    is_file = name.endswith(".py")
+    paths = [Path(name)] if is_file else [Path(f"{stem}.py"), Path(f"{stem}/__init__.py")]
+    # A folder has the place of a module inside config/plugins/.
+    ends = [Path(*path.parts[start:]) for path in paths for start in range(len(path.parts))]
+    files = (folder / end for folder in kept_sources(results) for end in ends)
+    return next((file for file in files if file.is_file() and known in _hashes(file)), None)
 
 
 def recorded(state: StateDir) -> dict[str, str]:

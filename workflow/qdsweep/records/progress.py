@@ -15,13 +15,19 @@ from qdsweep.errors import BadInput
 from qdsweep.files import last_line, read_json_if_whole, signature
 from qdsweep.host.lock import is_alive
 from qdsweep.host.owner import describe, read_owner
-from qdsweep.records.dependencies import OUTDATED, changed_text, differing, recorded
+from qdsweep.records.dependencies import (
+    OUTDATED,
+    changed_text,
+    differing,
+    find_kept,
+    recorded,
+)
 from qdsweep.records.last_stop import read_last_stop
 from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir
 from qdsweep.records.plan import Plan, PlannedRun, read_confirm
 from qdsweep.records.sources import changed_since, kept_sources
 from qdsweep.records.status import Status, fingerprint_of, read_status
-from qdsweep.text import duration, plural
+from qdsweep.text import duration, listed, plural
 
 LARGE = 1000
 """A sweep of more runs is a large one."""
@@ -333,8 +339,18 @@ def _finds_code(state: StateDir) -> bool:
     return True
 
 
-def outdated_lines(standings: Iterable[Standing]) -> Iterator[str]:
-    """Yields a line for each change by which runs are outdated: its cost, and the ways back."""
+def outdated_lines(
+    standings: Iterable[Standing], results: Results, start: str = ""
+) -> Iterator[str]:
+    """Yields a line for each change by which runs are outdated: its cost, and the ways back.
+
+    Args:
+        standings: The progress of the runs.
+        results: The folder results/.
+        start: The command that starts their sweep; empty where it is unknown.
+    """
+    how = f"`{start} --config" if start else "`--config"
+    which = "" if start else " (added to the command that started the sweep)"
     by_change: dict[str, list[Standing]] = {}
     for now in standings:
         if now.state == OUTDATED:
@@ -345,10 +361,21 @@ def outdated_lines(standings: Iterable[Standing]) -> Iterator[str]:
         them = "it" if len(runs) == 1 else "them"
         yield (
             f"outdated: {note} since {plural(len(runs), 'run')} used it. No start computes {them} "
-            f"on its own, and no test has {them}. Restore the file (modules: from "
-            f"results/sources/), or add --config outdated=recompute to compute {them} again{cost}, "
-            f"or --config outdated=accept to keep {them} as results of the code as it is now"
+            f"on its own, and no test has {them}. Restore {_sources_of(runs, results)}, or compute "
+            f"{them} again{cost}: {how} outdated=recompute`{which}, or keep {them} as results of "
+            f"the code as it is now: {how} outdated=accept`"
         )
+
+
+def _sources_of(runs: Iterable[Standing], results: Results) -> str:
+    """Returns from where the files that outdated runs used can be restored."""
+    texts: dict[str, None] = {}
+    for run in {now.code: now.run.id for now in runs}.values():
+        record = recorded(results.run(run).state)
+        for name in differing(record):
+            kept = find_kept(name, record[name], results)
+            texts[f"{name} from {kept or 'your own copy'}"] = None
+    return listed([*texts], most=3)
 
 
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:
