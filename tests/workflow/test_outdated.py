@@ -75,8 +75,10 @@ def test_a_changed_module_makes_runs_outdated_until_the_user_decides(tmp_path: P
     (folder / "data/terrain.txt").write_text("2.0")
     names_all(qdsweep("status", "mine", cwd=folder), "outdated: terrain.txt has changed")
     plan = qdsweep("plan", "mine.yaml", "--config", "outdated=recompute", cwd=folder)
-    names_all(plan, "replaced", "computed again: terrain.txt has changed", "500 evaluations")
-    assert planned(folder, *TABLES, "--config", "outdated=recompute")["qd_run"] == 10
+    names_all(plan, " outdated ", "computed again: terrain.txt has changed", "500 evaluations")
+    dry = start(folder, *TABLES, "--config", "outdated=recompute", "--dry-run")
+    assert jobs(dry)["qd_run"] == 10
+    names_all(dry, "10 runs would be moved to results/outdated/")
     assert not (folder / "results/outdated").exists(), "a dry run moves nothing"
     start(folder, *TABLES, "--config", "outdated=recompute")
     assert status_of(folder) == ["finished"] * 10

@@ -136,7 +136,8 @@ except (BadInput, OSError) as error:
 
 if IS_NEW and IS_MAIN:
     tidy(workflow, START.progress())
-    for line in filter(None, (SLOWER, silent_slurm(), *START.lines())):
+    lines = START.lines(is_dry=internals.is_dry_run(workflow))
+    for line in filter(None, (SLOWER, silent_slurm(), *lines)):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written, and is rebuilt"

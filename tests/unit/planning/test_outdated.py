@@ -106,7 +106,11 @@ def test_unfinished_runs_of_other_code_rest_until_the_user_decides():
     follow = Follow(RESULTS.path, "mine")
     follow.look(10.0)
     assert follow.outlook.counts == {"outdated": 2} and follow.outlook.left == 0
-    assert states(outdated="recompute") == ["replaced"] * 2
+    assert states(outdated="recompute") == ["outdated"] * 2
+    for key, words in (("recompute", "moved to results/outdated/"), ("accept", "taken over")):
+        line = f"outdated={key}: 2 runs would be {words}"
+        names_all(qdsweep("plan", "mine.yaml", "--config", f"outdated={key}", cwd=HERE), line)
+        names_all(" ".join(look(outdated=key).lines()), line.replace("would be ", ""))
     assert look(outdated="recompute").left == (2, 2, "run")
     assert states(outdated="accept") == ["stopped", "extended"]
     finish(outdated="accept")

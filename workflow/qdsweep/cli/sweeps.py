@@ -286,7 +286,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         file = find_preset("sweeps", file)
     start = Start(Results(arguments.results), Given(given, arguments.config, files=[file]))
     start.check_fingerprints()
-    outlook = [line.removeprefix("qdsweep: ") for line in start.lines()]
+    outlook = [line.removeprefix("qdsweep: ") for line in start.lines(is_dry=True)]
     if start.search is not None:
         print(*outlook, sep="\n")
         return 0

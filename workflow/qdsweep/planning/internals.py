@@ -672,6 +672,12 @@ def handlers_of_terminal() -> list[logging.StreamHandler[Any]]:
     return [each for each in logger.handlers if isinstance(each, ColorizingTextHandler)]
 
 
+def is_dry_run(workflow: Any) -> bool:
+    """Returns whether Snakemake only shows what it would do."""
+    asked = workflow.output_settings
+    return asked is not None and bool(asked.dryrun)
+
+
 def is_usual_output(workflow: Any) -> bool:
     """Returns whether the user asks for all of Snakemake's output, or for less of it."""
     asked = workflow.output_settings

@@ -18,6 +18,7 @@ from qdsweep.config.own_code import read_source
 from qdsweep.config.sweep import Confirm
 from qdsweep.errors import BadInput
 from qdsweep.host.owner import describe, read_owner
+from qdsweep.records.dependencies import OUTDATED
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, PlannedRun, read_plan
 from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total
@@ -419,6 +420,8 @@ def forecast(
         used = now.run.unit, now.done, now.run.budget
         least = runs[run].may_evaluate_more
         state = "replaced" if now.state == "waiting" and run in changes else now.state
+        if now.state == "replaced":  # the files of an outdated run are still there
+            state = OUTDATED
         yield Forecast(label, state, *used, evaluations, least, seconds, action)
 
 

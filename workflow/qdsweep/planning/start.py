@@ -486,8 +486,12 @@ class Start:
         """Yields what will be done for each row of the sweep, and why."""
         return forecast(self._plan, self._standings, self.runs, self._changes)
 
-    def lines(self) -> Iterator[str]:
-        """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
+    def lines(self, *, is_dry: bool = False) -> Iterator[str]:
+        """Yields the lines of a start: finished and remaining work, and its unexpected costs.
+
+        Args:
+            is_dry: Whether nothing will be done.
+        """
         settings, search, standings = self.settings, self.search, self._standings
         if settings.shard:
             others = (
@@ -506,7 +510,8 @@ class Start:
             count = plural(len(self.found.changed), "run")
             again = self.settings.outdated == RECOMPUTE
             what = f"moved to {self.results.outdated}/, computed again" if again else "taken over"
-            yield f"qdsweep: outdated={self.settings.outdated}: {count} {what}"
+            would = "would be " if is_dry else ""
+            yield f"qdsweep: outdated={self.settings.outdated}: {count} {would}{what}"
         if unrecorded := self.found.unrecorded:
             files = sorted({file for record in unrecorded.values() for file in record})
             yield (
