@@ -127,6 +127,10 @@ def test_the_ways_back_are_commands_and_files_that_exist():
     finish(file="config/config.yaml")
     other_simulator(HERE)
     Path("data/terrain.txt").write_text("2.0")
+    RESULTS.sweep("mine").report.touch()
+    text = qdsweep(cwd=HERE)
+    names_all(text, "Sweep mine: 2 of 2 runs are outdated")
+    assert "finished" not in text
     (kept,) = Path("results/sources").glob("*/simulator.py")
     for words in ([], ["status", "mine"], ["plan"]):
         text = " ".join(qdsweep(*words, cwd=HERE).split())

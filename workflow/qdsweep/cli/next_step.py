@@ -47,7 +47,8 @@ def next_step() -> Iterator[str]:
         started: list[Standing] = []
         if left and folder.plan.exists():  # a finished sweep has nothing to name
             started = _states(folder, read_plan(folder))
-        yield from _state(folder, left, total, noun, steps, started)
+        outdated = len(start.found.outdated)
+        yield from _state(folder, left, total, noun, steps, started, outdated)
         yield from start.outdated_lines
     elif last is not None:
         yield from _state_of_started(last)
@@ -98,7 +99,8 @@ def _state_of_started(sweep: SweepDir) -> Iterator[str]:
         states = [now.state for now in standings]
         left, total, noun = sum(not now.is_settled for now in standings), len(states), "run"
     steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
-    yield from _state(sweep, left, total, noun, steps, standings)
+    outdated = sum(now.state == "outdated" for now in standings)
+    yield from _state(sweep, left, total, noun, steps, standings, outdated)
     yield from outdated_lines(standings, sweep.results)
     is_idle = all(now.state != "running" for now in standings)
     if is_idle and left:
@@ -114,6 +116,7 @@ def _state(
     noun: str,
     steps: Mapping[str, str],
     standings: "list[Standing]",
+    outdated: int,
 ) -> Iterator[str]:
     if left:
         yield f"Sweep {sweep.name}: {left:,} of {plural(total, noun)} left."
@@ -131,7 +134,12 @@ def _state(
             elif runs:
                 yield f"  {runs[0].note}, so the next start computes them again."
     elif sweep.report.exists():
-        yield f"Sweep {sweep.name} is finished. Its report: {sweep.report}"
+        count = (
+            f"{outdated:,} of {plural(total, noun)}" if noun == "run" else plural(outdated, "run")
+        )
+        verb = "is" if outdated == 1 else "are"
+        state = f": {count} {verb} outdated" if outdated else " is finished"
+        yield f"Sweep {sweep.name}{state}. Its report: {sweep.report}"
         steps = {f"qdsweep status {sweep.name}": "print the state of every run"}
     else:
         yield f"Sweep {sweep.name}: no {noun} left, but {sweep.report} does not exist."
