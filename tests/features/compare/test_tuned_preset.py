@@ -258,6 +258,18 @@ def test_tasks_with_the_same_winner_give_its_preset(tmp_path):
     names_all(qdsweep("tuned", "tiny", cwd=tmp_path), "experiment must set", "#   batch_size: 8")
 
 
+def test_a_sweep_with_outdated_runs_has_chosen_nothing(plain, tmp_path):
+    shutil.copytree(plain, tmp_path / "plain")
+    sweep, runs = tmp_path / "plain/results/sweeps/tiny", tmp_path / "plain/results/runs"
+    run = min(path.name for path in runs.iterdir())
+    with changed_plan(sweep) as plan:
+        plan["outdated"] = {run: ["simulator.py"]}
+    aggregate(sweep, runs)
+    printed = qdsweep("tuned", "tiny", cwd=tmp_path / "plain", code=2)
+    names_all(printed, "1 outdated run", run, "outdated=recompute", "outdated=accept")
+    assert "not finished" not in printed
+
+
 def test_unfinished_sweeps_have_chosen_nothing(plain, study, tmp_path):
     folder = tmp_path / "plain"
     shutil.copytree(plain, folder)

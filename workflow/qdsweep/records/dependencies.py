@@ -40,6 +40,9 @@ OUTDATED = "outdated"
 ACCEPTED = "accepted"
 """The key with the earlier records of a run whose results were taken over for other code."""
 
+WAYS_BACK = "Restore the code, or give --config outdated=recompute or outdated=accept"
+"""What the user can do with outdated runs, in short."""
+
 # The user's modules that the warm process has imported, with their code then.
 _IMPORTED: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
 

@@ -58,7 +58,7 @@ from qdsweep.metrics import (
     Metric,
     curves_of,
 )
-from qdsweep.records.dependencies import ACCEPTED, OUTDATED
+from qdsweep.records.dependencies import ACCEPTED, OUTDATED, WAYS_BACK
 from qdsweep.records.paths import RunDir, RunFiles, SweepDir
 from qdsweep.records.plan import Plan, PlannedRow, read_plan
 from qdsweep.text import plural
@@ -103,8 +103,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False, cores: 
         results = read_runs(plan, sweep, runs_dir, partial=partial, cores=cores)
     if not any(result.curve for result in results):
         remedy = (
-            f"Outdated: {plural(len(plan.outdated), 'run')}. Restore the code, or give"
-            " --config outdated=recompute or outdated=accept"
+            f"Outdated: {plural(len(plan.outdated), 'run')}. {WAYS_BACK}"
             if plan.outdated
             else "Run `snakemake` to compute them."
         )

@@ -17,6 +17,7 @@ from qdsweep.errors import BadInput
 from qdsweep.features.compare.tuning import Tuning, choice_in
 from qdsweep.files import write_text
 from qdsweep.metrics import Metric
+from qdsweep.records.dependencies import OUTDATED, WAYS_BACK
 from qdsweep.records.paths import RunDir, SweepDir, is_imported
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_summary
@@ -171,12 +172,17 @@ def _of_tables(sweep: SweepDir, plan: Plan) -> Iterator[Winner]:
     own = tables.summary[~tables.summary["id"].map(is_imported)]
     if sorted({*own["id"]}) != sorted({row.run for row in plan.computed}):
         raise BadInput(f"{sweep.summary} is of other runs than the sweep has now: run `snakemake`")
-    left = list(own["id"][own["status"] != "finished"])
+    outdated = own["status"] == OUTDATED
+    left = list(own["id"][(own["status"] != "finished") & ~outdated])
     if left:
-        more = ", ..." if len(left) > _SHOWN else ""
         raise BadInput(
             f"{plural(len(left), 'run')} of the sweep {plan.name} not finished: "
-            f"{', '.join(left[:_SHOWN])}{more}. Finish them (`snakemake`)"
+            f"{listed(left, most=_SHOWN)}. Finish them (`snakemake`)"
+        )
+    if outdated.any():
+        raise BadInput(
+            f"the sweep {plan.name} has {plural(int(outdated.sum()), 'outdated run')}: "
+            f"{listed(list(own['id'][outdated]), most=_SHOWN)}. {WAYS_BACK} to its start"
         )
     first = set(winners(tables, 1, plan.imported_groups))
     for groups in tables.score_scales.values():
