@@ -29,10 +29,12 @@ from qdsweep.features.audit.recompute import (
     recompute_runs,
     versions_of,
 )
-from qdsweep.files import damaged, require
+from qdsweep.files import damaged, read_arrays, require
 from qdsweep.metrics import agree
-from qdsweep.records.digests import DIGEST_METRICS, key_of_run
+from qdsweep.records.archive import archive_digest
+from qdsweep.records.digests import DIGEST, DIGEST_METRICS, digest_text, key_of_run
 from qdsweep.records.paths import Results, RunDir, RunFiles
+from qdsweep.records.results import read_summary
 from qdsweep.sweep.ids import decisive, run_id
 from qdsweep.text import nearest, plural, quoted
 from qdsweep.versions import __version__, installed_versions, torch_build
@@ -63,6 +65,8 @@ def judge_package(
 ) -> int:
     """Computes a sample of the package in the working directory, and prints a verdict a run.
 
+    The files of every run are compared with each other, also of those that are not computed.
+
     Args:
         results: Where to compute the runs.
         sample: The size of the sample.
@@ -71,20 +75,23 @@ def judge_package(
         show: Prints a line.
 
     Returns:
-        The exit code: 0 if none differs and at least one was computed, otherwise 1.
+        The exit code: 0 if none differs and at least one has equal bits, otherwise 1.
 
     Raises:
         BadInput: A file of the package is missing or wrong, or no run has such an id.
     """
     rows = distinct(read_table(require(DIGESTS, _MAKE)), DIGESTS)
     experiments, summary = _experiments(rows, results), _read(_SUMMARY)
-    total = len({*experiments} | {row["id"] for row in summary})
+    every = {row["id"]: row for row in [*summary, *rows]}
+    total = len(every)
+    altered = {run: lines for run, row in every.items() if (lines := [*_altered(run, row)])}
     chosen = _choose(rows, experiments, summary, sample, runs, cores)
     for line in _other_versions(rows):
         show(f"warning: {line}")
     if runs or sample.share == 1:
         for run, why in chosen.left.items():
-            show(f"{run}  not computed: {why}")
+            if run not in altered:
+                show(f"{run}  not computed: {why}")
     else:
         for why, number in Counter(chosen.left.values()).items():
             show(f"{plural(number, 'run')} not computed: {why}")
@@ -95,8 +102,13 @@ def judge_package(
         further = partial(_differences, experiments, summary)
         with closing(recompute_runs(jobs, results, cores, further)) as judged:
             for place, (row, verdict) in enumerate(judged, start=1):
+                if lines := altered.pop(row["id"], []):
+                    verdict = Verdict("differs", "; ".join(filter(None, [*lines, verdict.why])))
                 verdicts[verdict.kind] += 1
                 show(f"{place} of {len(jobs)}  {row['id']}  {_text(verdict)}")
+    for run, lines in altered.items():
+        verdicts["differs"] += 1
+        show(f"{run}  differs: {'; '.join(lines)}")
     wrong = list(_wrong_means(summary))
     for line in wrong:
         show(f"differs: {line}")
@@ -136,6 +148,38 @@ def _experiments(rows: Sequence[DigestRow], results: Results) -> dict[str, Exper
 def _files(run: str) -> RunFiles:
     """Returns the files of a run in the package."""
     return RunDir(Path("runs", run)).results
+
+
+def _altered(run: str, row: Mapping[str, str]) -> Iterator[str]:
+    """Yields what differs between the files of a run and its row of digests, if it has one."""
+    files, has_row = _files(run), DIGEST in row
+    if not has_row and not files.summary.exists():
+        return  # it has not started
+    try:
+        summary = read_summary(files, _MAKE)
+        digests = _digests_of(files.archive)
+    except BadInput as error:
+        yield str(error)
+        return
+    if (known := digest_text(summary.get(DIGEST))) not in digests:
+        yield f"{DIGEST} is {digests[0]} by {files.archive}, and {known} in {files.summary}"
+    for name in (DIGEST, *DIGEST_METRICS) if has_row else ():
+        value = digest_text(summary.get(name))
+        if not agree(name, row[name], value):
+            yield f"{name} is {value} in {files.summary}, and {row[name]} in {DIGESTS}"
+
+
+def _digests_of(archive: Path) -> list[str]:
+    """Returns the digest of an archive.npz; of one with numbered elites, also that without numbers.
+
+    Archives that have no cells get these numbers only in the file.
+    """
+    rows = read_arrays(archive, remedy=_MAKE)
+    digests = [archive_digest(rows)]
+    index = rows.pop("index", None)
+    if index is not None and index.tolist() == [*range(len(index))]:
+        digests.append(archive_digest(rows))
+    return digests
 
 
 def _choose(
@@ -181,6 +225,8 @@ def _differences(experiments: _Known, summary: _Table, run: RunDir, known: str) 
     files, experiment = _files(known), experiments[known]
     if experiment is not None:
         yield from _other_keys(files.config, experiment)
+    if files.history.exists():
+        yield from _other_history(files.history, run.results.history)
     measured, before = _read(run.results.metrics), _read(files.metrics)
     yield from _other_metrics(files.metrics, measured, before)
     by_iteration = {row["iteration"]: row for row in measured}
@@ -205,6 +251,17 @@ def _flat(value: Any, key: str = "") -> dict[str, Any]:
         return {key: value}
     inner = (_flat(part, f"{key}.{name}".strip(".")) for name, part in value.items())
     return {name: part for each in inner for name, part in each.items()}
+
+
+def _other_history(path: Path, computed: Path) -> Iterator[str]:
+    """Yields a line on each array of a history that the computed one has otherwise."""
+    now = read_arrays(computed)
+    for name, values in read_arrays(path, remedy=_MAKE).items():
+        if name not in now or (now[name].shape, now[name].tobytes()) != (
+            values.shape,
+            values.tobytes(),
+        ):
+            yield f"{name} has other values in {path}"
 
 
 def _other_metrics(path: Path, measured: _Table, before: _Table) -> Iterator[str]:
