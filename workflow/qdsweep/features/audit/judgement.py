@@ -113,6 +113,10 @@ def judge_package(
     for line in wrong:
         show(f"differs: {line}")
     equal, different = verdicts["same"], verdicts["differs"] + verdicts["fails"]
+    show(
+        f"not checked: figures, report.html, and tables but {DIGESTS.name}, {_TABLE.name} and the "
+        f"rows of computed runs in {_SUMMARY.name}"
+    )
     rest = total - equal - different
     show(f"{plural(total, 'run')}: {equal} equal bits, {different} differ, {rest} not computed")
     return 0 if equal and not different and not wrong else 1
