@@ -56,7 +56,7 @@ def reproduce(
     """
     with _temporary_folder() as folder:
         unpacked = folder / "package"
-        files = unpack_package(package, unpacked)
+        files = unpack_package(package, unpacked, show)
         show(f"{package}: {plural(len(files) - 1, 'file')} agree with {SUMS}")
         if not _may_run(files, show, yes):
             show("nothing was computed")
