@@ -156,8 +156,14 @@ def test_lost_files_of_a_run_are_a_difference(folder):
     names_all(printed.splitlines()[-1], "1 equal bits, 2 differ, 1 not computed")
 
 
+def test_an_unknown_run_is_refused_before_anything_else(folder):
+    runs = [row["id"] for row in digests(folder)]
+    printed = reproduce(folder, "--runs", runs[0], "x", check=2)
+    names_all(printed, "--runs 'x'", *runs)
+    assert "--yes" not in printed and "packed_bowl.py" not in printed
+
+
 def test_a_sample_is_drawn_and_the_rest_is_counted(folder):
-    names_all(reproduce(folder, "--here", "--yes", "--runs", "x", check=2), "--runs", "'x'")
     printed = reproduce(folder, "--here", "--yes")
     names_all(printed.splitlines()[-1], "1 equal bits", "3 not computed")
     runs = [changed(folder, line, seconds="600") for line in range(4)]

@@ -36,7 +36,7 @@ from qdsweep.records.digests import DIGEST, DIGEST_METRICS, digest_text, key_of_
 from qdsweep.records.paths import Results, RunDir, RunFiles
 from qdsweep.records.results import read_summary
 from qdsweep.sweep.ids import decisive, run_id
-from qdsweep.text import nearest, plural, quoted
+from qdsweep.text import listed, nearest, plural, quoted, visible
 from qdsweep.versions import __version__, installed_versions, torch_build
 
 SWEEP, DIGESTS = Path("sweep.yaml"), Path("tables/digests.csv")
@@ -54,6 +54,26 @@ class _Chosen(NamedTuple):
 
     rows: list[DigestRow]
     left: dict[str, str]
+
+
+def require_runs(package: Path, runs: Sequence[str]) -> None:
+    """Checks that a package has these runs.
+
+    Args:
+        package: Its folder.
+        runs: The ids of the runs.
+
+    Raises:
+        BadInput: It has no such run, or its tables are missing or wrong.
+    """
+    rows = [*read_table(require(package / DIGESTS, _MAKE)), *_read(package / _SUMMARY)]
+    known = sorted({row["id"] for row in rows})
+    for run in runs:
+        if run not in known:
+            raise BadInput(
+                f"--runs {quoted(run)}: the package has no such run; {nearest(run, known)}"
+                f"it has {visible(listed(known, most=5)) or 'no run'}"
+            )
 
 
 def judge_package(
@@ -78,7 +98,7 @@ def judge_package(
         The exit code: 0 if none differs and at least one has equal bits, otherwise 1.
 
     Raises:
-        BadInput: A file of the package is missing or wrong, or no run has such an id.
+        BadInput: A file of the package is missing or wrong.
     """
     rows = distinct(read_table(require(DIGESTS, _MAKE)), DIGESTS)
     experiments, summary = _experiments(rows, results), _read(_SUMMARY)
@@ -201,10 +221,6 @@ def _choose(
         if row["id"] not in experiments
     }
     left |= {run: why for run, known in experiments.items() if (why := missing_package(known))}
-    for run in runs:
-        if run not in {**left, **experiments}:
-            hint = nearest(run, {**left, **experiments})
-            raise BadInput(f"--runs {quoted(run)}: the package has no such run; {hint}")
     ready = [row for row in rows if row["id"] not in left]
     if runs:
         left = {run: why for run, why in left.items() if run in runs}

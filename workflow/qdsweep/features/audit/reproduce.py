@@ -15,6 +15,7 @@ import qdsweep
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features import member
+from qdsweep.features.audit.judgement import require_runs
 from qdsweep.features.audit.package import SUMS, unpack_package
 from qdsweep.files import naming
 from qdsweep.host.process import die_with_parent, ending
@@ -31,6 +32,7 @@ def reproduce(
     words: Sequence[str],
     show: Callable[[str], None],
     *,
+    runs: Sequence[str],
     here: bool,
     image: str | None,
     yes: bool,
@@ -43,6 +45,7 @@ def reproduce(
         package: The zip, or a folder that it was unpacked into.
         words: Options of `qdsweep reproduce`, for the process in the environment.
         show: Prints a line.
+        runs: The ids of the runs among these options, which are checked first.
         here: Use the environment of this process.
         image: Use this image.
         yes: Do not ask before code of the package is run.
@@ -51,13 +54,15 @@ def reproduce(
         The exit code of that process, or 1 if the answer is no.
 
     Raises:
-        BadInput: The package is damaged or hostile, its lock file cannot be installed, or there
-            is no terminal to ask.
+        BadInput: The package is damaged or hostile, it has no such run, its lock file cannot be
+            installed, or there is no terminal to ask.
     """
     with _temporary_folder() as folder:
         unpacked = folder / "package"
         files = unpack_package(package, unpacked, show)
         show(f"{package}: {plural(len(files) - 1, 'file')} agree with {SUMS}")
+        if runs:
+            require_runs(unpacked, runs)
         if not _may_run(files, show, yes):
             show("nothing was computed")
             return 1
