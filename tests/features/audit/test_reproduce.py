@@ -237,8 +237,11 @@ def test_runs_without_a_digest_are_not_computed(folder):
 
 
 def test_without_a_terminal_nobody_is_asked(folder):
-    printed = reproduce(folder, "--here", check=2)
+    printed = reproduce(folder, check=2)
     names_all(printed, "config/plugins/packed_bowl.py", "requirements.lock", "--yes")
+    printed = reproduce(folder, "--here", check=2)
+    names_all(printed, "config/plugins/packed_bowl.py", "--yes")
+    assert "requirements.lock" not in printed
 
 
 def test_on_a_terminal_it_asks(folder):

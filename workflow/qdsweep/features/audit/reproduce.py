@@ -63,7 +63,8 @@ def reproduce(
         show(f"{package}: {plural(len(files) - 1, 'file')} agree with {SUMS}")
         if runs:
             require_runs(unpacked, runs)
-        if not _may_run(files, show, yes):
+        is_fresh = not (here or image)
+        if not _may_run(files, show, yes, is_fresh=is_fresh):
             show("nothing was computed")
             return 1
         if image:
@@ -94,12 +95,18 @@ def _temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _may_run(files: Iterable[str], show: Callable[[str], None], yes: bool) -> bool:
-    """Names the code of a package, and asks whether to run it."""
+def _may_run(
+    files: Iterable[str], show: Callable[[str], None], yes: bool, *, is_fresh: bool
+) -> bool:
+    """Names the code of a package, and asks whether to run it.
+
+    Only a fresh environment has the packages of the lock file.
+    """
     code = sorted(
         name for name in files if name.startswith("config/plugins/") or name[-3:] == ".py"
     )
-    names = visible(listed([*sorted(code), f"the packages of {LOCK}"]))
+    code += [f"the packages of {LOCK}"] * is_fresh
+    names = visible(listed(code)) or "no file, but what its configs name"
     show(
         f"It runs code of its author under your account, and nothing confines it: {names}. "
         "Checksums do not show who made it. --image FILE runs it in an image"
