@@ -163,6 +163,24 @@ def test_an_unknown_run_is_refused_before_anything_else(folder):
     assert "--yes" not in printed and "packed_bowl.py" not in printed
 
 
+def test_a_verdict_has_the_first_differences_and_counts_the_others(folder):
+    """The summary says what the digests say, so that both are wrong."""
+    false = dict.fromkeys(("num_elites", "coverage", "qd_score", "obj_max", "obj_mean"), "0.99")
+    run = changed(folder, 0, archive_digest="0" * 64, **false)
+    path = folder / f"runs/{run}/summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | false))
+    table = folder / "tables/table.csv"
+    means = [name for name in table.read_text().splitlines()[0].split(",") if name[-5:] == "_mean"]
+    edited(table, 0, **dict.fromkeys(means, "7"))
+    sign(folder)
+    printed = reproduce(folder, "--here", "--yes", "--runs", run, check=1)
+    line = verdict(printed, run)
+    names_all(line, "archive_digest", "num_elites", "coverage", "qd_score", "and 2 more")
+    assert "obj_mean" not in line and len(line) < 1000
+    names_all(printed.splitlines()[-1], "1 differ", "1 table differs")
+    assert sum("tables/table.csv" in line for line in printed.splitlines()) == 1
+
+
 def test_a_sample_is_drawn_and_the_rest_is_counted(folder):
     printed = reproduce(folder, "--here", "--yes")
     names_all(printed.splitlines()[-1], "1 equal bits", "3 not computed")

@@ -24,6 +24,7 @@ from qdsweep.features.audit.recompute import (
     cost_of,
     draw,
     finder_in,
+    first_few,
     missing_package,
     other_versions,
     recompute_runs,
@@ -123,22 +124,27 @@ def judge_package(
         with closing(recompute_runs(jobs, results, cores, further)) as judged:
             for place, (row, verdict) in enumerate(judged, start=1):
                 if lines := altered.pop(row["id"], []):
-                    verdict = Verdict("differs", "; ".join(filter(None, [*lines, verdict.why])))
+                    why = "; ".join(filter(None, [first_few(lines), verdict.why]))
+                    verdict = Verdict("differs", why)
                 verdicts[verdict.kind] += 1
                 show(f"{place} of {len(jobs)}  {row['id']}  {_text(verdict)}")
     for run, lines in altered.items():
         verdicts["differs"] += 1
-        show(f"{run}  differs: {'; '.join(lines)}")
+        show(f"{run}  differs: {first_few(lines)}")
     wrong = list(_wrong_means(summary))
-    for line in wrong:
-        show(f"differs: {line}")
+    if wrong:
+        show(f"differs: {first_few(wrong)}")
     equal, different = verdicts["same"], verdicts["differs"] + verdicts["fails"]
     show(
         f"not checked: figures, report.html, and tables but {DIGESTS.name}, {_TABLE.name} and the "
         f"rows of computed runs in {_SUMMARY.name}"
     )
     rest = total - equal - different
-    show(f"{plural(total, 'run')}: {equal} equal bits, {different} differ, {rest} not computed")
+    tables = ", 1 table differs" if wrong else ""  # only table.csv is computed
+    show(
+        f"{plural(total, 'run')}: {equal} equal bits, {different} differ, {rest} not computed"
+        f"{tables}"
+    )
     return 0 if equal and not different and not wrong else 1
 
 
