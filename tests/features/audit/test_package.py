@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packages import sign
-from refusals import refused
+from refusals import names_all, refused
 from support import command
 
 from qdsweep.errors import BadInput
@@ -192,6 +192,21 @@ def test_what_the_checksums_do_not_list_or_lists_otherwise_is_refused(change, na
     file = packed(((f"tiny/{name}", content) for name, content in files.items()), tmp_path)
     with refused(file, *names):
         unpack_package(file, tmp_path / "out")
+
+
+def test_other_files_in_a_folder_are_named_and_not_copied(tmp_path):
+    unpack_package(packed(good(), tmp_path), tmp_path / "tiny")
+    names = ["__pycache__/x.pyc", "again/archive.npz", "again/state/x", "config/plugins/x.py"]
+    for name in names:
+        (tmp_path / "tiny" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tiny" / name).write_bytes(b"x")
+    lines: list[str] = []
+    assert {*unpack_package(tmp_path / "tiny", tmp_path / "out", lines.append)} == {*GOOD}
+    (line,) = lines
+    names_all(line, "4 files", "SHA256SUMS", *names[:3])
+    assert names[3] not in line
+    copied = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert {str(path.relative_to(tmp_path / "out")) for path in copied} == {*GOOD}
 
 
 @given(st.data())

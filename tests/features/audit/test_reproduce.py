@@ -1,6 +1,7 @@
 """`qdsweep reproduce` computes runs of a package again, and names what differs."""
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from disks import library
@@ -66,6 +68,14 @@ def edited(path: Path, line: int, **cells: str) -> None:
         writer.writerows(rows)
 
 
+def rewritten(path: Path, name: str) -> None:
+    """Raises a value of an array of an .npz file."""
+    with np.load(path) as file:
+        arrays = {**file}
+    arrays[name][0] += 1
+    np.savez_compressed(path, **arrays)
+
+
 def replaced(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
@@ -73,7 +83,7 @@ def replaced(path: Path, old: str, new: str) -> None:
 
 
 def verdict(printed: str, run: str) -> str:
-    (line,) = (line for line in printed.splitlines() if run in line)
+    (line,) = (line for line in printed.splitlines() if f"{run}  " in line)
     return line.partition(run)[2].strip()
 
 
@@ -82,6 +92,7 @@ def test_a_clean_package_has_equal_bits(folder):
     assert printed.count("equal bits") == 5
     names_all(printed, "config/plugins/packed_bowl.py", "config/plugins/packed_depth.py", "--image")
     names_all(printed.splitlines()[-1], "4 runs", "4 equal bits", "0 differ", "0 not computed")
+    names_all(printed, "not checked: figures, report.html")
     assert "warning" not in printed
 
 
@@ -115,8 +126,62 @@ def test_every_edit_that_was_signed_is_found_by_the_computation(folder):
     names_all(printed, "differs: tables/table.csv", "coverage_percent_mean")
 
 
+def test_altered_files_of_every_run_are_found_also_without_a_computation(folder):
+    """Only the first run is computed."""
+    runs = [row["id"] for row in digests(folder)]
+    rewritten(folder / f"runs/{runs[0]}/history.npz", "objective")
+    rewritten(folder / f"runs/{runs[1]}/archive.npz", "objective")
+    for run, key in ((runs[2], "coverage"), (runs[2], "qd_score"), (runs[3], "archive_digest")):
+        path = folder / f"runs/{run}/summary.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {key: "0.99"}))
+    sign(folder)
+    printed = reproduce(folder, "--here", "--yes", "--runs", runs[0], check=1)
+    names_all(verdict(printed, runs[0]), "differs", "objective", "history.npz")
+    digest = digests(folder)[1]["archive_digest"]
+    names_all(verdict(printed, runs[1]), "differs", "archive.npz", "archive_digest", digest)
+    names_all(verdict(printed, runs[2]), "differs", "summary.json", "coverage", "qd_score", "0.99")
+    names_all(verdict(printed, runs[3]), "differs", "summary.json", "archive_digest", "0.99")
+    names_all(printed.splitlines()[-1], "0 equal bits, 4 differ, 0 not computed")
+
+
+def test_lost_files_of_a_run_are_a_difference(folder):
+    lost, torn, computed = (row["id"] for row in digests(folder)[:3])
+    (folder / f"runs/{lost}/summary.json").unlink()
+    path = folder / f"runs/{torn}/archive.npz"
+    path.write_bytes(path.read_bytes()[:-9])
+    sign(folder)
+    printed = reproduce(folder, "--here", "--yes", "--runs", computed, check=1)
+    names_all(verdict(printed, lost), "differs", "summary.json")
+    names_all(verdict(printed, torn), "differs", "archive.npz")
+    names_all(printed.splitlines()[-1], "1 equal bits, 2 differ, 1 not computed")
+
+
+def test_an_unknown_run_is_refused_before_anything_else(folder):
+    runs = [row["id"] for row in digests(folder)]
+    printed = reproduce(folder, "--runs", runs[0], "x", check=2)
+    names_all(printed, "--runs 'x'", *runs)
+    assert "--yes" not in printed and "packed_bowl.py" not in printed
+
+
+def test_a_verdict_has_the_first_differences_and_counts_the_others(folder):
+    """The summary says what the digests say, so that both are wrong."""
+    false = dict.fromkeys(("num_elites", "coverage", "qd_score", "obj_max", "obj_mean"), "0.99")
+    run = changed(folder, 0, archive_digest="0" * 64, **false)
+    path = folder / f"runs/{run}/summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | false))
+    table = folder / "tables/table.csv"
+    means = [name for name in table.read_text().splitlines()[0].split(",") if name[-5:] == "_mean"]
+    edited(table, 0, **dict.fromkeys(means, "7"))
+    sign(folder)
+    printed = reproduce(folder, "--here", "--yes", "--runs", run, check=1)
+    line = verdict(printed, run)
+    names_all(line, "archive_digest", "num_elites", "coverage", "qd_score", "and 2 more")
+    assert "obj_mean" not in line and len(line) < 1000
+    names_all(printed.splitlines()[-1], "1 differ", "1 table differs")
+    assert sum("tables/table.csv" in line for line in printed.splitlines()) == 1
+
+
 def test_a_sample_is_drawn_and_the_rest_is_counted(folder):
-    names_all(reproduce(folder, "--here", "--yes", "--runs", "x", check=2), "--runs", "'x'")
     printed = reproduce(folder, "--here", "--yes")
     names_all(printed.splitlines()[-1], "1 equal bits", "3 not computed")
     runs = [changed(folder, line, seconds="600") for line in range(4)]
@@ -201,8 +266,11 @@ def test_runs_without_a_digest_are_not_computed(folder):
 
 
 def test_without_a_terminal_nobody_is_asked(folder):
-    printed = reproduce(folder, "--here", check=2)
+    printed = reproduce(folder, check=2)
     names_all(printed, "config/plugins/packed_bowl.py", "requirements.lock", "--yes")
+    printed = reproduce(folder, "--here", check=2)
+    names_all(printed, "config/plugins/packed_bowl.py", "--yes")
+    assert "requirements.lock" not in printed
 
 
 def test_on_a_terminal_it_asks(folder):

@@ -172,6 +172,7 @@ def _start(arguments: argparse.Namespace) -> int:
         arguments.package,
         words,
         partial(print, flush=True),
+        runs=arguments.runs,
         here=arguments.here or image() is not None,  # as with `qdsweep --image FILE reproduce`
         image=arguments.inside,
         yes=arguments.yes,

@@ -24,17 +24,20 @@ from qdsweep.features.audit.recompute import (
     cost_of,
     draw,
     finder_in,
+    first_few,
     missing_package,
     other_versions,
     recompute_runs,
     versions_of,
 )
-from qdsweep.files import damaged, read_json_if_whole, require
+from qdsweep.files import damaged, read_arrays, read_json_if_whole, require
 from qdsweep.metrics import agree
-from qdsweep.records.digests import DIGEST_METRICS, key_of_run
+from qdsweep.records.archive import archive_digest
+from qdsweep.records.digests import DIGEST, DIGEST_METRICS, digest_text, key_of_run
 from qdsweep.records.paths import Results, RunDir, RunFiles
+from qdsweep.records.results import read_summary
 from qdsweep.sweep.ids import decisive, run_id
-from qdsweep.text import nearest, plural, quoted
+from qdsweep.text import listed, nearest, plural, quoted, visible
 from qdsweep.versions import __version__, installed_versions, torch_build
 
 SWEEP, DIGESTS = Path("sweep.yaml"), Path("tables/digests.csv")
@@ -54,6 +57,26 @@ class _Chosen(NamedTuple):
     left: dict[str, str]
 
 
+def require_runs(package: Path, runs: Sequence[str]) -> None:
+    """Checks that a package has these runs.
+
+    Args:
+        package: Its folder.
+        runs: The ids of the runs.
+
+    Raises:
+        BadInput: It has no such run, or its tables are missing or wrong.
+    """
+    rows = [*read_table(require(package / DIGESTS, _MAKE)), *_read(package / _SUMMARY)]
+    known = sorted({row["id"] for row in rows})
+    for run in runs:
+        if run not in known:
+            raise BadInput(
+                f"--runs {quoted(run)}: the package has no such run; {nearest(run, known)}"
+                f"it has {visible(listed(known, most=5)) or 'no run'}"
+            )
+
+
 def judge_package(
     results: Results,
     sample: Sample,
@@ -63,6 +86,8 @@ def judge_package(
 ) -> int:
     """Computes a sample of the package in the working directory, and prints a verdict a run.
 
+    The files of every run are compared with each other, also of those that are not computed.
+
     Args:
         results: Where to compute the runs.
         sample: The size of the sample.
@@ -71,21 +96,24 @@ def judge_package(
         show: Prints a line.
 
     Returns:
-        The exit code: 0 if none differs and at least one was computed, otherwise 1.
+        The exit code: 0 if none differs and at least one has equal bits, otherwise 1.
 
     Raises:
-        BadInput: A file of the package is missing or wrong, or no run has such an id.
+        BadInput: A file of the package is missing or wrong.
     """
     rows = distinct(read_table(require(DIGESTS, _MAKE)), DIGESTS)
     summary = _read(_SUMMARY)
-    experiments, wrong = _experiments(rows, results, {row["id"] for row in summary})
-    total = len({*experiments} | {row["id"] for row in summary})
+    experiments, otherwise = _experiments(rows, results, {row["id"] for row in summary})
+    every = {row["id"]: row for row in [*summary, *rows]}
+    total = len(every)
+    altered = {run: lines for run, row in every.items() if (lines := [*_altered(run, row)])}
     chosen = _choose(rows, experiments, summary, sample, runs, cores)
     for line in _other_versions(rows):
         show(f"warning: {line}")
     if runs or sample.share == 1:
         for run, why in chosen.left.items():
-            show(f"{run}  not computed: {why}")
+            if run not in altered:
+                show(f"{run}  not computed: {why}")
     else:
         for why, number in Counter(chosen.left.values()).items():
             show(f"{plural(number, 'run')} not computed: {why}")
@@ -96,15 +124,29 @@ def judge_package(
         further = partial(_differences, experiments, summary)
         with closing(recompute_runs(jobs, results, cores, further)) as judged:
             for place, (row, verdict) in enumerate(judged, start=1):
+                if lines := altered.pop(row["id"], []):
+                    why = "; ".join(filter(None, [first_few(lines), verdict.why]))
+                    verdict = Verdict("differs", why)
                 verdicts[verdict.kind] += 1
                 show(f"{place} of {len(jobs)}  {row['id']}  {_text(verdict)}")
-    wrong += _wrong_means(summary)
-    for line in wrong:
-        show(f"differs: {line}")
+    for run, lines in altered.items():
+        verdicts["differs"] += 1
+        show(f"{run}  differs: {first_few(lines)}")
+    wrong = list(_wrong_means(summary))
+    for lines in filter(None, (otherwise, wrong)):
+        show(f"differs: {first_few(lines)}")
     equal, different = verdicts["same"], verdicts["differs"] + verdicts["fails"]
+    show(
+        f"not checked: figures, report.html, and tables but {DIGESTS.name}, {_TABLE.name} and the "
+        f"rows of computed runs in {_SUMMARY.name}"
+    )
     rest = total - equal - different
-    show(f"{plural(total, 'run')}: {equal} equal bits, {different} differ, {rest} not computed")
-    return 0 if equal and not different and not wrong else 1
+    others = f", {SWEEP} differs" * bool(otherwise) + ", 1 table differs" * bool(wrong)
+    show(
+        f"{plural(total, 'run')}: {equal} equal bits, {different} differ, {rest} not computed"
+        f"{others}"
+    )
+    return 0 if equal and not different and not otherwise and not wrong else 1
 
 
 def _text(verdict: Verdict) -> str:
@@ -164,6 +206,38 @@ def _files(run: str) -> RunFiles:
     return RunDir(Path("runs", run)).results
 
 
+def _altered(run: str, row: Mapping[str, str]) -> Iterator[str]:
+    """Yields what differs between the files of a run and its row of digests, if it has one."""
+    files, has_row = _files(run), DIGEST in row
+    if not has_row and not files.summary.exists():
+        return  # it has not started
+    try:
+        summary = read_summary(files, _MAKE)
+        digests = _digests_of(files.archive)
+    except BadInput as error:
+        yield str(error)
+        return
+    if (known := digest_text(summary.get(DIGEST))) not in digests:
+        yield f"{DIGEST} is {digests[0]} by {files.archive}, and {known} in {files.summary}"
+    for name in (DIGEST, *DIGEST_METRICS) if has_row else ():
+        value = digest_text(summary.get(name))
+        if not agree(name, row[name], value):
+            yield f"{name} is {value} in {files.summary}, and {row[name]} in {DIGESTS}"
+
+
+def _digests_of(archive: Path) -> list[str]:
+    """Returns the digest of an archive.npz; of one with numbered elites, also that without numbers.
+
+    Archives that have no cells get these numbers only in the file.
+    """
+    rows = read_arrays(archive, remedy=_MAKE)
+    digests = [archive_digest(rows)]
+    index = rows.pop("index", None)
+    if index is not None and index.tolist() == [*range(len(index))]:
+        digests.append(archive_digest(rows))
+    return digests
+
+
 def _choose(
     rows: Sequence[DigestRow],
     experiments: _Known,
@@ -179,10 +253,6 @@ def _choose(
         if row["id"] not in experiments
     }
     left |= {run: why for run, known in experiments.items() if (why := missing_package(known))}
-    for run in runs:
-        if run not in {**left, **experiments}:
-            hint = nearest(run, {**left, **experiments})
-            raise BadInput(f"--runs {quoted(run)}: the package has no such run; {hint}")
     ready = [row for row in rows if row["id"] not in left]
     if runs:
         left = {run: why for run, why in left.items() if run in runs}
@@ -207,6 +277,8 @@ def _differences(experiments: _Known, summary: _Table, run: RunDir, known: str) 
     files, experiment = _files(known), experiments[known]
     if experiment is not None:
         yield from _other_keys(files.config, experiment)
+    if files.history.exists():
+        yield from _other_history(files.history, run.results.history)
     measured, before = _read(run.results.metrics), _read(files.metrics)
     yield from _other_metrics(files.metrics, measured, before)
     by_iteration = {row["iteration"]: row for row in measured}
@@ -231,6 +303,17 @@ def _flat(value: Any, key: str = "") -> dict[str, Any]:
         return {key: value}
     inner = (_flat(part, f"{key}.{name}".strip(".")) for name, part in value.items())
     return {name: part for each in inner for name, part in each.items()}
+
+
+def _other_history(path: Path, computed: Path) -> Iterator[str]:
+    """Yields a line on each array of a history that the computed one has otherwise."""
+    now = read_arrays(computed)
+    for name, values in read_arrays(path, remedy=_MAKE).items():
+        if name not in now or (now[name].shape, now[name].tobytes()) != (
+            values.shape,
+            values.tobytes(),
+        ):
+            yield f"{name} has other values in {path}"
 
 
 def _other_metrics(path: Path, measured: _Table, before: _Table) -> Iterator[str]:

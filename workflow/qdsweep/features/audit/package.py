@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from qdsweep.errors import BadInput
-from qdsweep.text import quoted
+from qdsweep.text import listed, plural, quoted, visible
 
 SUMS = "SHA256SUMS"
 _SUM = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -34,15 +34,19 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 Open = Callable[[], IO[bytes]]
 
 
-def unpack_package(package: Path, folder: Path) -> list[str]:
+def unpack_package(
+    package: Path, folder: Path, show: Callable[[str], None] = lambda line: None
+) -> list[str]:
     """Copies the files of a package into a folder, and compares each with its checksum.
 
     Args:
-        package: The zip, or a folder that it was unpacked into.
+        package: The zip, or a folder that it was unpacked into. Work in it may have left other
+            files there, which are not copied.
         folder: The folder, which is made.
+        show: Prints a line on such files.
 
     Returns:
-        The names of the files.
+        The names of the copied files.
 
     Raises:
         BadInput: It is no package, it is damaged or changed, or a name or size in it is hostile.
@@ -59,7 +63,13 @@ def unpack_package(package: Path, folder: Path) -> list[str]:
         room = _Room(package, free if package.is_dir() else min(free, _largest(package)))
         room.copy(SUMS, files[SUMS], folder)
         sums = _read_sums(package, folder / SUMS)
-        for name in sorted({*files} ^ {*sums, SUMS}):
+        others = sorted({*files} - {*sums, SUMS}) if package.is_dir() else []
+        if others:
+            show(
+                f"{package}: {plural(len(others), 'file')} not listed in {SUMS} ignored: "
+                f"{visible(listed(others, most=3))}"
+            )
+        for name in sorted(({*files} ^ {*sums, SUMS}) - {*others}):
             problem = "is missing" if name in sums else f"is not listed in {SUMS}"
             raise BadInput(f"{package}: {quoted(name)} {problem}: {_FRESH}")
         for name, digest in sums.items():
@@ -68,7 +78,7 @@ def unpack_package(package: Path, folder: Path) -> list[str]:
                     f"{package}: {quoted(name)} has changed: its SHA-256 is not that of {SUMS}: "
                     f"{_FRESH}"
                 )
-    return list(files)
+    return [SUMS, *sums]
 
 
 class _Room:

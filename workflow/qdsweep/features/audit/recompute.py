@@ -27,6 +27,8 @@ from qdsweep.text import duration, plural
 # How often a thread that waits for a run looks whether all are to end, and for how long a run may
 # save its state before it is killed [s].
 _LOOK, _SAVING = 0.2, 20.0
+# The most differences in a verdict.
+_SHOWN = 4
 
 DigestRow = Mapping[str, str]
 """A row of a table of digests."""
@@ -185,7 +187,13 @@ def _compared(row: DigestRow, summary: Mapping[str, Any], further: Iterable[str]
     reason = (
         f"Reason: {'; '.join(other)}" if other else "Versions are the same, and this CPU has AVX2"
     )
-    return Verdict("differs", f"{'; '.join(wrong)}. {reason}")
+    return Verdict("differs", f"{first_few(wrong)}. {reason}")
+
+
+def first_few(wrong: Sequence[str]) -> str:
+    """Returns the first four of some differences in one line: the digest and three values."""
+    more = len(wrong) - _SHOWN
+    return "; ".join(wrong[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def other_versions(row: DigestRow, here: Mapping[str, str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import qdsweep
 from qdsweep.engines.allocation import PYTHON
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.features import member
+from qdsweep.features.audit.judgement import require_runs
 from qdsweep.features.audit.package import SUMS, unpack_package
 from qdsweep.files import naming
 from qdsweep.host.process import die_with_parent, ending
@@ -31,6 +32,7 @@ def reproduce(
     words: Sequence[str],
     show: Callable[[str], None],
     *,
+    runs: Sequence[str],
     here: bool,
     image: str | None,
     yes: bool,
@@ -43,6 +45,7 @@ def reproduce(
         package: The zip, or a folder that it was unpacked into.
         words: Options of `qdsweep reproduce`, for the process in the environment.
         show: Prints a line.
+        runs: The ids of the runs among these options, which are checked first.
         here: Use the environment of this process.
         image: Use this image.
         yes: Do not ask before code of the package is run.
@@ -51,14 +54,17 @@ def reproduce(
         The exit code of that process, or 1 if the answer is no.
 
     Raises:
-        BadInput: The package is damaged or hostile, its lock file cannot be installed, or there
-            is no terminal to ask.
+        BadInput: The package is damaged or hostile, it has no such run, its lock file cannot be
+            installed, or there is no terminal to ask.
     """
     with _temporary_folder() as folder:
         unpacked = folder / "package"
-        files = unpack_package(package, unpacked)
+        files = unpack_package(package, unpacked, show)
         show(f"{package}: {plural(len(files) - 1, 'file')} agree with {SUMS}")
-        if not _may_run(files, show, yes):
+        if runs:
+            require_runs(unpacked, runs)
+        is_fresh = not (here or image)
+        if not _may_run(files, show, yes, is_fresh=is_fresh):
             show("nothing was computed")
             return 1
         if image:
@@ -89,12 +95,18 @@ def _temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _may_run(files: Iterable[str], show: Callable[[str], None], yes: bool) -> bool:
-    """Names the code of a package, and asks whether to run it."""
+def _may_run(
+    files: Iterable[str], show: Callable[[str], None], yes: bool, *, is_fresh: bool
+) -> bool:
+    """Names the code of a package, and asks whether to run it.
+
+    Only a fresh environment has the packages of the lock file.
+    """
     code = sorted(
         name for name in files if name.startswith("config/plugins/") or name[-3:] == ".py"
     )
-    names = visible(listed([*sorted(code), f"the packages of {LOCK}"]))
+    code += [f"the packages of {LOCK}"] * is_fresh
+    names = visible(listed(code)) or "no file, but what its configs name"
     show(
         f"It runs code of its author under your account, and nothing confines it: {names}. "
         "Checksums do not show who made it. --image FILE runs it in an image"
