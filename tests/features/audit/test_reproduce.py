@@ -96,6 +96,14 @@ def test_a_clean_package_has_equal_bits(folder):
     assert "warning" not in printed
 
 
+def test_the_digests_of_a_package_can_be_audited_in_its_folder(folder):
+    words = ("qdsweep", "audit", "tables/digests.csv")
+    names_all(command(*words, "--share", "25%", cwd=folder).stdout, "1 of 1 the same bits")
+    replaced(folder / "sweep.yaml", "name: tiny", "name: other")
+    done = command(*words, cwd=folder, check=2)
+    names_all(done.stderr, "tables/digests.csv", "tiny", "Copy")
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in PACKAGES.glob("*.zip")))
 def test_a_package_of_an_earlier_commit_has_equal_bits(name, tmp_path):
     """Libraries may be newer by then: their versions are the reason of a difference."""
