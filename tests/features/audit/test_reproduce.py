@@ -172,7 +172,7 @@ def test_an_unknown_run_is_refused_before_anything_else(folder):
 
 
 def test_a_verdict_has_the_first_differences_and_counts_the_others(folder):
-    """The summary says what the digests say, so that both are wrong."""
+    """Summary and digests agree, and both are wrong."""
     false = dict.fromkeys(("num_elites", "coverage", "qd_score", "obj_max", "obj_mean"), "0.99")
     run = changed(folder, 0, archive_digest="0" * 64, **false)
     path = folder / f"runs/{run}/summary.json"
