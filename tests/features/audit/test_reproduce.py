@@ -96,6 +96,14 @@ def test_a_clean_package_has_equal_bits(folder):
     assert "warning" not in printed
 
 
+def test_the_digests_of_a_package_can_be_audited_in_its_folder(folder):
+    words = ("qdsweep", "audit", "tables/digests.csv")
+    names_all(command(*words, "--share", "25%", cwd=folder).stdout, "1 of 1 the same bits")
+    replaced(folder / "sweep.yaml", "name: tiny", "name: other")
+    done = command(*words, cwd=folder, check=2)
+    names_all(done.stderr, "tables/digests.csv", "tiny", "Copy")
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in PACKAGES.glob("*.zip")))
 def test_a_package_of_an_earlier_commit_has_equal_bits(name, tmp_path):
     """Libraries may be newer by then: their versions are the reason of a difference."""
@@ -164,7 +172,7 @@ def test_an_unknown_run_is_refused_before_anything_else(folder):
 
 
 def test_a_verdict_has_the_first_differences_and_counts_the_others(folder):
-    """The summary says what the digests say, so that both are wrong."""
+    """Summary and digests agree, and both are wrong."""
     false = dict.fromkeys(("num_elites", "coverage", "qd_score", "obj_max", "obj_mean"), "0.99")
     run = changed(folder, 0, archive_digest="0" * 64, **false)
     path = folder / f"runs/{run}/summary.json"

@@ -36,6 +36,7 @@ from qdsweep.records.digests import (
 )
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan
+from qdsweep.records.study_files import SWEEP_FILE
 from qdsweep.text import plural, quoted
 
 # Column -> the form of its values, and an example.
@@ -134,6 +135,8 @@ def _experiments(
 ) -> Callable[[str], Experiment | None]:
     """Returns what finds the experiment of a run of a sweep of config/sweeps/.
 
+    In the folder of an exported package, sweep.yaml is the file of its one sweep.
+
     Args:
         name: The sweep.
         rows: Its rows.
@@ -149,7 +152,9 @@ def _experiments(
     try:
         file = find_preset("sweeps", name)
     except BadInput as error:
-        raise BadInput(f"{table}: {error}. Copy the sweep's file there") from None
+        file = Path(SWEEP_FILE)
+        if not file.is_file() or read_sweep(Given({}, files=[file])).name != name:
+            raise BadInput(f"{table}: {error}. Copy the sweep's file there") from None
     given = Given({}, files=[file])
     sweep = sweep_of(read_sweep(given), results, key_sources(given))
     known = {row.id: texts for row, texts in zip(sweep.rows, sweep.texts, strict=True)}

@@ -21,7 +21,7 @@ examples:
 The sample is computed in a temporary folder. Digests of archives and metrics are compared bit by
 bit, and sums over elites (QD score, mean objective) to a relative 1e-9. A run that does not fit
 into --minutes, or that needs a missing package, is not drawn. Each row names its sweep, a file of
-config/sweeps/ that defines the experiment.
+config/sweeps/ that defines the experiment, or sweep.yaml in the folder of an exported package.
 
 exit codes:
   0 all the same bits; 1 a run differs or fails (its line has the reason); 2 wrong input
