@@ -22,6 +22,7 @@ ASKED = {
     "imported": {"imported": ["theirs.yaml"]},
     "learning": {"experiment": {**TINY, "algorithm": "pga_me"}},
     "live": ["watch"],
+    "noise": {"experiment": {**TINY, "resampling": {"type": "fixed", "times": 2}}},
     "published": {
         "published": [{"where": {}, "metric": "coverage", "mean": 1, "source": "a paper"}]
     },
