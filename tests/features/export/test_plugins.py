@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -210,7 +211,9 @@ def test_an_interrupted_export_leaves_nothing(study, tmp_path, number):
     (temporary := tmp_path / "temporary").mkdir()
     before = {*study.iterdir()}
     env = {**os.environ, "TMPDIR": str(temporary)}
-    with subprocess.Popen([BIN / "qdsweep", "export", "tiny"], env=env, cwd=study) as process:
+    hangs_up = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # also below `nohup`
+    command = [BIN / "qdsweep", "export", "tiny"]
+    with subprocess.Popen(command, env=env, cwd=study, preexec_fn=hangs_up) as process:
         wait_until(lambda: any(temporary.glob("qdsweep-export-*/config")))
         process.send_signal(number)
         assert process.wait(30) != 0
