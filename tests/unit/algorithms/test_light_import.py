@@ -53,6 +53,7 @@ def test_results_are_the_same(tmp_path, algorithm, archive, needs):
     [
         ("features.learning.me_es", {"torch", "sklearn"}),
         ("algorithms.ribs.algorithm", {"torch", "sklearn"}),
+        ("features.noise.deep", {"torch", "sklearn"}),
         ("experiment.run", {"ribs"}),  # the loop does not import any family of algorithms
     ],
 )
@@ -71,7 +72,7 @@ def test_only_these_packages_import_pyribs_at_their_top():
         if re.search(r"^(from|import) ribs\b", file.read_text(), re.MULTILINE)
     ]
     folders = {str(file.parent.relative_to(package)) for file in files}
-    assert folders == {"algorithms/pytorch", "algorithms/ribs"}
+    assert folders == {"algorithms/pytorch", "algorithms/ribs", "features/noise"}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch: `make rl`")

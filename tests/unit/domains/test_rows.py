@@ -54,6 +54,7 @@ def test_presets_are_documented_and_their_results_lie_in_their_ranges(evaluated,
     assert result.measures.shape == (len(x), len(domain.measures))
     assert result.objective.dtype == result.measures.dtype == np.float64
     assert domain.x0.shape == (domain.solution_dim,) and domain.x0.dtype == np.float64
-    assert (result.objective <= domain.objective_range[1]).all()
+    noise = 1.0 if path.stem.startswith("noisy_arm") else 0.0  # the range is that of the mean
+    assert (result.objective <= domain.objective_range[1] + noise).all()
     low, high = np.array(list(domain.measures.values())).T
     assert np.mean((low <= result.measures) & (result.measures <= high)) > 0.8

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.config.files import (
+    CONFIG,
     PRESET_FOLDER,
     BlockText,
     find_config,
@@ -196,7 +197,7 @@ def _absolute(path: Path) -> Path:
 
 def _origin(given: Given) -> Iterator[str]:
     """Yields how the sweep was started, as far as it decides runs and tables."""
-    default = _absolute(Path(find_config("config.yaml")))
+    default = _absolute(Path(find_config(CONFIG.rpartition("/")[2])))
     files = [Path(file) for file in given.files if _absolute(Path(file)) != default]
     keys = [entry for entry in given.command_line if entry.partition("=")[0] not in _OF_A_START]
     if not given.files and not given.command_line:

@@ -37,7 +37,9 @@ def search():
 def data_of(search, keys: Search | None = KEYS, folder: Path = Path()) -> SweepData:
     """The data of a page for a sweep with invented scores."""
     plan = Plan("tuned", "lp_sphere", "", [], [], [], search=keys)
-    empty = arrange(plan, *(pd.DataFrame(columns=["group", "status", "scale"]) for _ in range(3)))
+    empty = arrange(
+        plan, *(pd.DataFrame(columns=["group", "status", "scale", "evaluations"]) for _ in range(3))
+    )
     data = SweepData(
         **vars(empty), sweep=SweepDir(folder), runs_dir=folder, called=Called({}, {}, {})
     )

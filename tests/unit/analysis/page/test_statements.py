@@ -158,6 +158,11 @@ def check_algorithm(runs: dict[str, Any], base: Experiment) -> None:
     (text,) = methods._algorithms(runs, {})
     text = rest = descriptions.plain_citations(text)
     facts = []
+    # The resampling of a preset is no key of its algorithm.
+    for key, value in base.resampling.model_dump().items():
+        if key != "type":
+            statement = fact("", key, type(base.resampling), [descriptions.value_text(value)])
+            rest = rest.replace(statement, "|")
     for holder, keys in holders(configs[0]).items():
         for key in keys:
             if key in (*NAMES, *PARTS, "emitters") or (holder == "scheduler" and len(keys) == 1):

@@ -15,7 +15,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.features.compare.tuning import choice_in, tuning_of
-from qdsweep.features.export.crate import CHECK
+from qdsweep.features.export.crate import REVIEW
 from qdsweep.files import read_csv
 from qdsweep.records.dependencies import ACCEPTED, accepted_text
 from qdsweep.records.paths import RunFiles, SweepDir
@@ -318,7 +318,7 @@ def _data(records: ExportRecords) -> str:
 
 
 def _check(_: ExportRecords) -> str:
-    return f"`sha256sum -c SHA256SUMS`, then `{CHECK}` in this folder"
+    return f"`sha256sum -c SHA256SUMS`, then `{REVIEW}` in this folder"
 
 
 def _licence(records: ExportRecords) -> str:

@@ -11,7 +11,7 @@ from qdsweep.text import core_time
 
 CRATE_FILE = "ro-crate-metadata.json"
 # What a reviewer types in the folder of the package.
-CHECK = "qdsweep reproduce . --all --minutes 10"
+REVIEW = "qdsweep reproduce . --all --minutes 10"
 # Types that Python's `mimetypes` knows only on some machines.
 _FORMATS = {
     ".csv": "text/csv",
@@ -226,7 +226,7 @@ def readme(
     own = libraries.get("qdsweep", {"of any version"})
     return _TEXT.format(
         own=" or ".join(sorted(own)),
-        check=CHECK,
+        check=REVIEW,
         time=core_time(sum(map(core_seconds, summaries))),
         title=title,
         line="=" * len(title),

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import qdsweep.algorithms.ribs  # noqa: F401 - before pyribs, whose import it makes fast
+
+# isort: split
 import numpy as np
 from ribs.archives import ArchiveBase, ArchiveStats, CVTArchive, GridArchive
 
