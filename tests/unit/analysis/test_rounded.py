@@ -188,8 +188,7 @@ def test_ticks_of_a_narrow_axis_differ():
 # Equal labels of two measures of a domain (config/episodes) are refused.
 ROUNDED: dict[str, set[str]] = {
     "features/learning/pga_me": {"PGAMapElites.ask"},
-    "features/noise/resampled": {"ExtractME.choose"},
-    "features/noise/settings": {"ExtractResampling.again"},
+    "features/noise/settings": {"evaluated_again"},
     "features/learning/td3_search": {"TD3Search.meanwhile"},
     "analysis/curves": {"telling"},
     "analysis/noise": {"_remedy"},

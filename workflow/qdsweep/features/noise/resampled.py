@@ -18,6 +18,7 @@ from qdsweep.features.noise.deep import (
     refuse_sample_fields,
 )
 from qdsweep.features.noise.depth import Ranked
+from qdsweep.features.noise.settings import evaluated_again
 
 
 class Wrapped(Algorithm):
@@ -140,7 +141,7 @@ class ExtractME(Resampled):
 
     Args:
         inner: See `Resampled`.
-        again: New solutions of an iteration -> candidates to evaluate again.
+        share: The share of an iteration's evaluations that is for candidates again.
     """
 
     def __init__(self, inner: RibsAlgorithm, share: float) -> None:
@@ -149,7 +150,7 @@ class ExtractME(Resampled):
 
     def choose(self, solutions: int) -> Ranked:
         """Returns candidates that are drawn with a weight of exp(-rank)."""
-        return self.deep.choose(max(1, round(solutions * self._share / (1 - self._share))))
+        return self.deep.choose(evaluated_again(solutions, self._share))
 
 
 class ArchiveSampling(Resampled):

@@ -149,6 +149,11 @@ class AdaptiveResampling(_Deep):
         return 1
 
 
+def evaluated_again(solutions: int, share: float) -> int:
+    """Returns the evaluations of candidates, as a share of all, next to some new solutions."""
+    return max(1, round(solutions * share / (1 - share)))
+
+
 class ExtractResampling(_Deep):
     """Extract-ME (Flageat et al. 2025): a share of all evaluations is for candidates of cells.
 
@@ -184,13 +189,9 @@ class ExtractResampling(_Deep):
         """Solutions of a cell."""
         return self.depth
 
-    def again(self, solutions: int) -> int:
-        """Returns the evaluations of candidates in an iteration with some new solutions."""
-        return max(1, round(solutions * self.share / (1 - self.share)))
-
     def evaluations(self, solutions: int, *, first: bool) -> int:
         """Returns the evaluations of an iteration; see `Resampling`."""
-        return solutions if first else solutions + self.again(solutions)
+        return solutions if first else solutions + evaluated_again(solutions, self.share)
 
 
 class DeepGridResampling(_Deep):
