@@ -23,11 +23,6 @@ class Resampling(Model):
 
     type: Any = Field(title="resampling", description="which kind")
 
-    @property
-    def candidates(self) -> int:
-        """Solutions that a cell keeps in addition to its elite's copy in pyribs' archive."""
-        return 0
-
     def evaluations(self, solutions: int, *, first: bool) -> int:
         """Returns the evaluations of an iteration, or the least number of them.
 

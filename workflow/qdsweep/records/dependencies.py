@@ -146,7 +146,7 @@ def recorded(state: StateDir) -> dict[str, str]:
 
 def accepted(state: StateDir) -> list[dict[str, Any]]:
     """Returns the earlier records of a run whose results were taken over for other code."""
-    earlier = read_json_if_whole(state.status).get("accepted")
+    earlier = read_json_if_whole(state.status).get(ACCEPTED)
     return earlier if isinstance(earlier, list) else []
 
 
@@ -190,7 +190,7 @@ def record_code(run: RunDir, record: Mapping[str, str]) -> None:
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
         earlier = [*accepted(run.state), {"until": now, "sources": before}]
-        code = {"accepted": earlier, "sources": dict(record)}
+        code = {ACCEPTED: earlier, "sources": dict(record)}
         if run.state.summary.exists():  # first: after a kill, the run is still outdated
             summary = read_summary(run.state)
             others = {k: v for k, v in summary.get("sources", {}).items() if k not in before}

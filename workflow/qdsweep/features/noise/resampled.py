@@ -190,7 +190,7 @@ def make_deep(
     if getattr(experiment.resampling, "rule", "") == "lower_bound":
         lowest, best = domain.objective_range
         keys["unknown"] = best - lowest
-    depth = experiment.resampling.candidates
+    depth = getattr(experiment.resampling, "depth", 1)  # that of `adaptive`
     return make_ribs(experiment, domain, shared, classes=deep_classes(depth=depth, **keys))
 
 

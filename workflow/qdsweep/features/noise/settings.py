@@ -122,11 +122,6 @@ class ArchiveResampling(_Deep):
     )
     rule: Rule = "mean"
 
-    @property
-    def candidates(self) -> int:
-        """Solutions of a cell."""
-        return self.depth
-
 
 class AdaptiveResampling(_Deep):
     """Adaptive sampling (Justesen et al. 2019): a new solution needs as many samples as the elite.
@@ -142,11 +137,6 @@ class AdaptiveResampling(_Deep):
     may_evaluate_more = True
 
     type: Literal["adaptive"] = Field(title="resampling", description="which kind")
-
-    @property
-    def candidates(self) -> int:
-        """Solutions of a cell."""
-        return 1
 
 
 def evaluated_again(solutions: int, share: float) -> int:
@@ -184,11 +174,6 @@ class ExtractResampling(_Deep):
     )
     rule: Rule = "mean"
 
-    @property
-    def candidates(self) -> int:
-        """Solutions of a cell."""
-        return self.depth
-
     def evaluations(self, solutions: int, *, first: bool) -> int:
         """Returns the evaluations of an iteration; see `Resampling`."""
         return solutions if first else solutions + evaluated_again(solutions, self.share)
@@ -214,11 +199,6 @@ class DeepGridResampling(_Deep):
         title="at most ... candidates per cell",
         description="solutions that a cell keeps, its elite included [solutions]",
     )
-
-    @property
-    def candidates(self) -> int:
-        """Solutions of a cell."""
-        return self.depth
 
 
 RESAMPLING = (
