@@ -152,9 +152,9 @@ def test_the_same_sweep_gives_the_same_preset_and_replaces_no_other(study, tmp_p
 
 def test_a_later_sweep_is_told_of_the_seeds_that_chose_its_algorithm(study):
     both = "::: algorithm tuned cma_me ::: seed"
-    told = qdsweep("plan", later(study, "again", f"{both} 2 3 4 5 6"), cwd=study)
+    printed = qdsweep("plan", later(study, "again", f"{both} 2 3 4 5 6"), cwd=study)
     names_all(
-        told,
+        printed,
         "warning",
         "algorithm tuned",
         "sweep search",
